@@ -153,9 +153,9 @@ branch() {
 @test "what gradient compression has not sent has the scale of the branch's precision" {
     compressed() { # RUN OPTION ...
         for rank in 0 1; do
-            RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank timeout 60 dt-train -q -j 1 "${@:2}" \
+            RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank timeout 60 dt-train -q -j 1 --set distributed.compress=topk "${@:2}" \
                 --set training.gradient_accumulation_steps=2 --set training.log_interval=1 \
-                --set distributed.compress=topk --set distributed.rendezvous="$T/meet" -o "$1" "$data" >said.$rank &
+                --set distributed.rendezvous="$T/meet" -o "$1" "$data" >said.$rank &
         done
         wait
     }
@@ -163,7 +163,8 @@ branch() {
     compressed fp32 "${small[@]}" --set training.max_steps=10
     compressed lowered --branch-from fp32 --set training.precision=fp16 --set training.max_steps=11
     compressed raised --branch-from fp16 --set training.precision=fp32 --set training.max_steps=11
-    run -1 dt-train -q -j 1 --branch-from fp32 --set distributed.rendezvous= \
+    compressed products "${small[@]}" --set distributed.compress=powersgd --set training.max_steps=10
+    run -1 dt-train -q -j 1 --branch-from products --set distributed.rendezvous= \
         --set distributed.compress_rank=2 --set training.max_steps=11 -o other "$data"
     [[ $output == *"distributed.compress_rank: 4, which cannot change to 2 in a branch" ]]
     jq -es 'map(select(.step == 11) | .grad_norm) | length == 2 and (.[0] / .[1] | . > 0.99 and . < 1.01)' \
