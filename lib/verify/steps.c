@@ -173,10 +173,10 @@ static int miss_line(struct verification *v, long step, const char *kind, struct
 static int check_unlogged(struct verification *v, const struct dt_step_report *r,
                           struct dt_error *err)
 {
-    const uint64_t length = (uint64_t)v->settings.training.sequence_length;
-    const struct dt_interval_position before = {r->step - 1, (r->tokens - r->batch_tokens) / length,
+    const uint64_t sample = (uint64_t)dt_settings_sample_tokens(&v->settings);
+    const struct dt_interval_position before = {r->step - 1, (r->tokens - r->batch_tokens) / sample,
                                                 0},
-                                      after = {r->step, r->tokens / length, 0};
+                                      after = {r->step, r->tokens / sample, 0};
     bool is_due = r->step == 1 || r->step == v->settings.training.max_steps ||
                   dt_interval_is_due(&v->settings, &v->log_interval, v->samples, &before, &after);
     return is_due && is_certain(v, r->step) ? miss_line(v, r->step, "training", err) : 0;

@@ -79,6 +79,12 @@ lines() { jq -c '{step, loss, lr, grad_norm, reward, reward_std, reward_chosen, 
         ((.samples_per_second * 64 - .tokens_per_second) | fabs) < 0.001 * .tokens_per_second'
 }
 
+@test "dt-verify steps knows which steps are logged by an interval of tokens" {
+    dpo run --set 'training.log_interval=512 tokens' --set training.save_interval=6
+    dt-verify steps -q --init-from base1/latest run >out
+    grep -q "^verified steps 1 to 6: 4 of metrics.jsonl" out
+}
+
 @test "a branch from a run on text goes on at its tokens" {
     dt-tokenize -q -t m "$BATS_FILE_TMPDIR/text.txt" >text.dts
     dt-train -q -o text -t m/tokenizer.json --set model.name=llama --set model.hidden_size=32 --set model.num_layers=2 \
