@@ -100,19 +100,23 @@ static struct json_object *new_stage(const char *name)
 }
 
 /* Adds what a finished part read and wrote. */
-static void add_done(struct json_object *stage, struct json_object *record)
+static int add_done(struct json_object *stage, struct json_object *record, const char *path,
+                    struct dt_error *err)
 {
     static const char *const counts[] = {"documents", "tokens", "text_bytes", "bytes"};
     struct json_object *outputs = member(record, "outputs"), *stats = member(record, "stats"), *sum;
+    if (outputs)
+        DT_TRY(dt_json_get(record, "outputs", json_type_array, path, &outputs, err));
     add_int(stage, "done", 1);
     for (size_t i = 0; outputs && i < json_object_array_length(outputs); i++)
         for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
             add_int(stage, counts[k], int_of(json_object_array_get_idx(outputs, i), counts[k]));
     if (stats == NULL)
-        return;
+        return 0;
     bool first = !json_object_object_get_ex(stage, "stats", &sum); /* NULL: they cannot be added */
     dt_json_object_add(stage, "stats",
                        first ? json_object_get(stats) : dt_ledger_add_stats(sum, stats));
+    return 0;
 }
 
 static int add_record(struct json_object *stage, struct json_object *record, const char *path,
@@ -123,10 +127,8 @@ static int add_record(struct json_object *stage, struct json_object *record, con
     add_int(stage, "attempts", int_of(record, "attempt"));
     add_real(stage, "seconds", real_of(record, "seconds"));
     add_real(stage, "cpu_seconds", real_of(record, "cpu_seconds"));
-    if (strcmp(state, DT_LEDGER_DONE) == 0) {
-        add_done(stage, record);
-        return 0;
-    }
+    if (strcmp(state, DT_LEDGER_DONE) == 0)
+        return add_done(stage, record, path, err);
     if (strcmp(state, DT_LEDGER_FAILED) != 0 && strcmp(state, DT_LEDGER_STARTED) != 0)
         return dt_fail(err, DT_EFORMAT, "%s: state '%s' is unknown", path, state);
     dt_json_array_add(member(stage, state), json_object_get(record));

@@ -221,3 +221,10 @@ record() { # FILE FILTER
     run dt-part list ledger
     assert_one_line_error dt-part
 }
+
+@test "a record whose outputs are not a list is refused" {
+    mkdir odd
+    echo '{"state":"done","outputs":{"a":1}}' >odd/a-000000-of-000001.json
+    run dt-part list odd
+    assert_one_line_error dt-part
+}
