@@ -24,6 +24,8 @@ static int print_encoding(struct dt_bench *b, const struct dt_tokenizer *t, cons
     int threads = b->threads > 0 ? (int)b->threads : 1;
     DT_TRY(dt_encode_bench(t, text, size, threads, b->seconds, &s, err));
     double megabytes = (double)s.bytes * 1e-6;
+    if (s.tokens == 0)
+        return dt_fail(err, DT_EFORMAT, "the text has no token: it cannot be measured");
     if (b->json) {
         dt_buffer_printf(&b->object, "{\"threads\":%d,\"bytes\":%llu,\"tokens\":%llu", threads,
                          (unsigned long long)s.bytes, (unsigned long long)s.tokens);

@@ -200,6 +200,10 @@ setup() {
     dt-bench --json --pattern o200k -t "$golden/tokenizer.json" --seconds 0.01 tokenize "$golden/corpus.txt" >other
     grep -q "\"tokens\":$(dt-tokenize -t "$golden/tokenizer.json" --pattern o200k --ids --frame none --from text "$golden/corpus.txt" | wc -w)," other
     [ "$(jq .tokens out)" != "$(jq .tokens other)" ]
+    dt-vocab -q --model wordpiece -s 200 -o words.json "$golden/corpus.txt"
+    echo >blank
+    run dt-bench -t words.json tokenize blank
+    assert_one_line_error dt-bench
     run dt-bench -t "$golden/tokenizer.json" tokenize empty
     assert_one_line_error dt-bench
     run dt-bench tokenize empty
