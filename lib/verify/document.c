@@ -94,7 +94,8 @@ static const char *text_of(struct json_object *object, const char *name)
 /* Whether an option of the recorded command names the path. */
 static bool is_option(struct json_object *record, const char *path)
 {
-    static const char *const options[] = {"--config", "--tokenizer", "--init-from", NULL};
+    static const char *const options[] = {"--config",      "--tokenizer", "--init-from",
+                                          "--branch-from", "--reference", NULL};
     struct json_object *arguments;
     if (!json_object_object_get_ex(record, "arguments", &arguments))
         return false;
@@ -108,8 +109,19 @@ static bool is_option(struct json_object *record, const char *path)
     return false;
 }
 
-/* The data set among the inputs of dt-train. */
-static struct json_object *find_data(struct json_object *records)
+/* The input of that path; NULL: none. */
+static struct json_object *find_path(struct json_object *inputs, const char *path)
+{
+    for (size_t k = 0; k < json_object_array_length(inputs); k++) {
+        struct json_object *input = json_object_array_get_idx(inputs, k);
+        if (strcmp(text_of(input, "path"), path) == 0)
+            return input;
+    }
+    return NULL;
+}
+
+/* The data set among the inputs of dt-train: what the settings name, or what no option does. */
+static struct json_object *find_data(const struct search *s, struct json_object *records)
 {
     size_t count = json_object_array_length(records);
     struct json_object *record = count ? json_object_array_get_idx(records, count - 1) : NULL;
@@ -117,6 +129,9 @@ static struct json_object *find_data(struct json_object *records)
     if (record == NULL || strcmp(text_of(record, "program"), "dt-train") != 0 ||
         !json_object_object_get_ex(record, "inputs", &inputs))
         return NULL;
+    struct json_object *named = find_path(inputs, s->settings.data.dataset);
+    if (named)
+        return named;
     for (size_t k = 0; k < json_object_array_length(inputs); k++) {
         struct json_object *input = json_object_array_get_idx(inputs, k);
         if (!is_option(record, text_of(input, "path")))
@@ -146,7 +161,7 @@ static int find_shards(struct search *s, const char *moved, struct dt_error *err
 {
     struct json_object *records;
     DT_TRY(dt_lineage_read(s->checkpoint, &records, err));
-    struct json_object *input = find_data(records);
+    struct json_object *input = find_data(s, records);
     int rc = input ? 0
                    : dt_fail(err, DT_EFORMAT, "%s: its lineage does not name the data of the run",
                              s->checkpoint);
@@ -179,12 +194,11 @@ static int find_run(struct search *s, const struct dt_verify_document_options *o
     s->checkpoint = is_run ? latest : dt_strdup(o->run);
     if (!is_run)
         free(latest);
-    DT_TRY(find_shards(s, o->data, err));
-    DT_TRY(read_samples(s, err));
     char *config = dt_path_join(s->checkpoint, "trainer/config.yaml");
     int rc = dt_settings_read(&s->settings, NULL, config, NULL, 0, err);
     free(config);
-    return rc;
+    rc = rc < 0 ? rc : find_shards(s, o->data, err);
+    return rc < 0 ? rc : read_samples(s, err);
 }
 
 /* --- samples and steps ------------------------------------------------------------------------ */
@@ -197,8 +211,9 @@ static int report_step(struct search *s, const struct dt_dataset *d, long step, 
     const struct dt_sample_order order = dt_sample_order_get(&s->settings);
     struct dt_buffer line = DT_BUFFER_EMPTY;
     int rc = 0;
+    uint64_t start = (uint64_t)s->settings.branch.data_start;
     for (uint64_t position = from; position < from + count; position++) {
-        uint64_t k = dt_dataset_order(d, length, &order, position);
+        uint64_t k = dt_dataset_order(d, length, &order, position - start);
         uint64_t begin = dt_dataset_sample_first(d, length, k);
         if (begin <= last && first <= begin + length)
             dt_buffer_printf(&line, "%s %" PRIu64, line.size ? "," : "", k);
@@ -213,8 +228,14 @@ static int report_step(struct search *s, const struct dt_dataset *d, long step, 
 static int report_steps(struct search *s, const struct dt_dataset *d, uint64_t first, uint64_t last,
                         struct dt_error *err)
 {
-    long step = 1;
-    for (uint64_t from = 0, count; from < s->samples; from += count, step++) {
+    long step = s->settings.branch.step + 1;
+    if (step > 1)
+        DT_TRY(dt_verify_report_say(
+            s->report,
+            dt_asprintf("  steps 1 to %ld are those of the run that it branched from", step - 1),
+            err));
+    for (uint64_t from = (uint64_t)s->settings.branch.samples, count; from < s->samples;
+         from += count, step++) {
         count = (uint64_t)(dt_batch_passes(&s->settings, from) * s->settings.training.batch_size);
         if (count == 0)
             return dt_fail(err, DT_EFORMAT, "%s: a step without samples", s->checkpoint);

@@ -404,6 +404,25 @@ END
     done
 }
 
+@test "document finds the steps of a branch, whose steps have other samples" {
+    local id
+    dt-train -q -j 1 "${tiny[@]}" --set data.shuffle=false --set training.batch_size=2 --set training.max_steps=4 \
+        --set training.gradient_accumulation_steps=1 -t "$S/tok.json" -o run "$S/data"
+    dt-train -q -j 1 "${tiny[@]}" --set data.shuffle=false --set training.batch_size=4 --set training.max_steps=6 \
+        --set training.gradient_accumulation_steps=1 --branch-from run/latest -o branch "$S/data"
+    [ "$(jq .samples branch/latest/trainer/state.json)" -eq 16 ] # 4 steps of 2, and 2 of 4
+    for number in {0..9}; do
+        dt-cat --text --doc $number -t "$S/tok.json" "$S/data/train-00000.dts" >text
+        id=$(jq -r --rawfile t text 'select(.text == ($t | rtrimstr("\n")) or .text == $t) | .id' \
+            "$S/clean.jsonl" | head -n 1)
+        dt-verify document --documents "$S/clean.jsonl" branch "$id"
+    done >out
+    grep -qx '  steps 1 to 4 are those of the run that it branched from' out
+    refute grep -q '  step [1-4]:' out
+    grep '  step 5:' out | grep -o '[0-9]*' | sort -nu | paste -sd ' ' | grep -qx '5 8 9 10 11'
+    grep '  step 6:' out | grep -o '[0-9]*' | sort -nu | paste -sd ' ' | grep -qx '6 12 13 14 15'
+}
+
 @test "document takes a hash, an id, moved shards, and refuses others" {
     cd "$S"
     id=$(sed -n 3p clean.jsonl | jq -r .id)
