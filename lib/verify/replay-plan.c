@@ -299,6 +299,18 @@ static bool is_taken(const struct dt_replay_plan *p, int count, const char *name
     return false;
 }
 
+/* Whether a stage writes a directory that has this path, as the checkpoint of a tokenizer.json. */
+static bool is_in_output(const struct dt_replay_plan *p, const char *path)
+{
+    for (int i = 0; i < p->count; i++) {
+        const char *output = p->stages[i].recorded;
+        size_t n = output ? strlen(output) : 0;
+        if (n > 0 && strncmp(path, output, n) == 0 && path[n] == '/')
+            return true;
+    }
+    return false;
+}
+
 /* The last component of a path, for a place below moved; of "." and "..", another. */
 static const char *moved_name(const char *path)
 {
@@ -340,7 +352,8 @@ static void place_raw(struct dt_replay_plan *p, int stage, int k,
                       const struct dt_verify_replay_options *o)
 {
     struct dt_replay_input *in = &p->stages[stage].inputs[k];
-    bool stays = is_inside(in->path) && !is_taken(p, p->count, in->path);
+    bool stays =
+        is_inside(in->path) && !is_taken(p, p->count, in->path) && !is_in_output(p, in->name);
     in->source = locate(o, in->path);
     if (strcmp(in->path, "-") == 0)
         in->place = dt_asprintf("moved/stdin-%d-%d", stage + 1, k + 1);

@@ -376,6 +376,17 @@ END
     [ ! -e o ]
 }
 
+@test "replay of a run that began with the parameters and the tokenizer of another" {
+    dt-synth --bytes 60k -o docs.jsonl
+    dt-vocab -q -s 300 -o tok.json docs.jsonl
+    dt-tokenize -q -t tok.json docs.jsonl | dt-shard -o data
+    dt-train -q -j 1 "${tiny[@]}" -t tok.json -o first data
+    dt-train -q -j 1 "${tiny[@]}" --init-from first/latest -o second data
+    dt-verify replay -o again second >out
+    grep -q '^again/second/step-00000008/model.safetensors: is ' out
+    [ ! -L again/first/latest/tokenizer.json ]
+}
+
 @test "document finds the samples and steps that read a document" {
     dt-train -q -j 1 "${tiny[@]}" --set data.shuffle=false -t "$S/tok.json" -o run "$S/data"
     # Without shuffle sample k is in step k / (4 x accumulation) + 1 and has tokens 32k to 32k+32.
