@@ -347,3 +347,10 @@ END
     run dt-verify steps
     [ "$status" -eq 2 ]
 }
+
+@test "a branch without a checkpoint before the steps is refused by name" {
+    train --branch-from run/latest --set training.max_steps=24 -o branch
+    verify branch
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"branch branched from another run at step 20, and no checkpoint of its own is before the steps"* ]]
+}
