@@ -371,10 +371,11 @@ static int find_data(const struct verification *v, const char **data, struct dt_
 static int check_origin(const struct verification *v, const char *checkpoint, struct dt_error *err)
 {
     if (v->settings.branch.step > 0)
-        return dt_fail(err, DT_EINVALID,
-                       "%s branched from another run at step %ld, and no checkpoint of its own is "
-                       "before the steps: name later steps, or start from a checkpoint with --from",
-                       v->options->run, v->settings.branch.step);
+        return dt_fail(
+            err, DT_EINVALID,
+            "%s branched from another run at step %ld, and has no checkpoint "
+            "before these steps: name later steps, or start from a checkpoint with --from",
+            v->options->run, v->settings.branch.step);
     char *text, *path = dt_path_join(checkpoint, "trainer/lineage.txt");
     size_t size;
     int rc = dt_file_read(path, 1 << 20, &text, &size, err);

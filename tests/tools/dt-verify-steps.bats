@@ -352,5 +352,5 @@ END
     train --branch-from run/latest --set training.max_steps=24 -o branch
     verify branch
     [ "$status" -eq 1 ]
-    [[ "$output" == *"branch branched from another run at step 20, and no checkpoint of its own is before the steps"* ]]
+    [[ "$output" == *"branch branched from another run at step 20, and has no checkpoint before these steps"* ]]
 }
