@@ -55,6 +55,7 @@ static bool is_unreachable(const struct dt_tokenizer *t, uint32_t id)
     return dt_tokenizer_find(t, bytes, size) != id;
 }
 
+/* Without the added tokens that the model does not have. */
 static void add_vocabulary(const struct dt_tokenizer *t, struct dt_buffer *b)
 {
     bool *added = dt_alloc(t->size, sizeof *added), first = true;
@@ -62,7 +63,7 @@ static void add_vocabulary(const struct dt_tokenizer *t, struct dt_buffer *b)
         added[t->added[i].id] = true;
     dt_buffer_add_string(b, "    \"vocab\": {");
     for (uint32_t id = 0; id < t->size; id++) {
-        if (t->tokens[id].length == 0)
+        if (t->tokens[id].length == 0 || t->traits[id] & DT_TOKEN_APART)
             continue;
         dt_buffer_add_string(b, first ? "\n      " : ",\n      ");
         first = false;
