@@ -6,8 +6,8 @@
  *     int8   a code and, of each chunk of 256 numbers, the largest magnitude as fp32: dynamic
  *            quantization (Dettmers et al. 2022, "8-bit optimizers via block-wise quantization").
  *            The first moment has a sign and 127 magnitudes, the second 255; the largest is 1, and
- *            a second moment above 0 never becomes 0, by whose root an update is divided. Of a
- * chunk with a number that is not finite all become NaN.
+ *            a second moment above 0 never becomes 0, by whose root an update is divided.
+ *            A chunk with a number that is not finite becomes NaN as a whole.
  *
  * An update decodes a chunk, applies the optimizer's rule in fp32, and rounds stochastically: up or
  * down, with probabilities by which the expected value is exact. The random bits are a function of

@@ -51,10 +51,10 @@ static int find_largest(struct dt_plan *p, const struct dt_settings *s, const st
             sizes.total += activations - sizes.activations;
             sizes.activations = activations;
         } else {
-            DT_TRY(dt_sizes_stage(&sizes, b, s, &p->layout, stage, err));
+            DT_TRY(dt_sizes_stage(&sizes, b, s, &p->layout, stage, false, err));
             last = sizes;
             if (!alone)
-                DT_TRY(dt_sizes_stage_last(&last, b, s, &p->layout, stage, err));
+                DT_TRY(dt_sizes_stage(&last, b, s, &p->layout, stage, true, err));
             more = fmax(last.total - sizes.total, 0);
         }
         p->most = fmax(p->most, sizes.total + more);

@@ -169,7 +169,7 @@ static int count_state(struct dt_base *b, const struct dt_settings *s, struct dt
     const struct dt_base base = {.stages = &none};
     struct dt_settings full = *s;
     full.checkpoint.background = true; /* its snapshot is what a checkpoint holds, in fp32 */
-    DT_TRY(dt_sizes_stage(&whole, &base, &full, &one, 0, err));
+    DT_TRY(dt_sizes_stage(&whole, &base, &full, &one, 0, false, err));
     b->moments = whole.moments / (whole.parameters / sizeof(float));
     b->state = whole.snapshot;
     return 0;
@@ -236,9 +236,9 @@ static struct dt_rank_sizes sizes_of(struct dt_train_state *store, size_t activa
     };
 }
 
-static int size_rank(struct dt_rank_sizes *sizes, const struct dt_base *b,
-                     const struct dt_settings *s, const struct dt_plan_layout *l, long stage,
-                     bool last, struct dt_error *err)
+int dt_sizes_stage(struct dt_rank_sizes *sizes, const struct dt_base *b,
+                   const struct dt_settings *s, const struct dt_plan_layout *l, long stage,
+                   bool last, struct dt_error *err)
 {
     struct dt_train_state store;
     struct dt_mesh mesh = plan_mesh(s, l, stage, l->dp, last);
@@ -250,20 +250,6 @@ static int size_rank(struct dt_rank_sizes *sizes, const struct dt_base *b,
     dt_model_free(model);
     release_mesh(&mesh);
     return rc;
-}
-
-int dt_sizes_stage(struct dt_rank_sizes *sizes, const struct dt_base *b,
-                   const struct dt_settings *s, const struct dt_plan_layout *l, long stage,
-                   struct dt_error *err)
-{
-    return size_rank(sizes, b, s, l, stage, false, err);
-}
-
-int dt_sizes_stage_last(struct dt_rank_sizes *sizes, const struct dt_base *b,
-                        const struct dt_settings *s, const struct dt_plan_layout *l, long stage,
-                        struct dt_error *err)
-{
-    return size_rank(sizes, b, s, l, stage, true, err);
 }
 
 /* Activations and gradients of a micro-batch that a stage sends to its neighbours; it receives the

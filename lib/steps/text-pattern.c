@@ -78,9 +78,7 @@ static bool find_regex(const struct dt_text_pattern *p, const char *text, size_t
 bool dt_text_pattern_next(const struct dt_text_pattern *p, const char *text, size_t size,
                           struct dt_text_match *m)
 {
-    return size == 0    ? false
-           : p->literal ? find_literal(p, text, size, m)
-                        : find_regex(p, text, size, m);
+    return size > 0 && (p->literal ? find_literal(p, text, size, m) : find_regex(p, text, size, m));
 }
 
 bool dt_text_pattern_is(const struct dt_text_pattern *p, const char *literal)

@@ -67,17 +67,13 @@ static int otherwise(struct call *c, struct value *result)
     return 0;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Without underscores between digits; ends with a zero byte. */
 static void add_digits(struct value text, struct dt_buffer *b)
 {
     for (size_t i = dt_template_skip_space(text, 0); i < text.size; i++) {
         const char *at = text.text + i;
-        if (*at != '_' || i == 0 || i + 1 == text.size || !is_digit(at[-1]) || !is_digit(at[1]))
+        if (*at != '_' || i == 0 || i + 1 == text.size || !dt_template_is_digit(at[-1]) ||
+            !dt_template_is_digit(at[1]))
             dt_buffer_add_char(b, *at);
     }
     dt_buffer_add_char(b, 0);
@@ -332,7 +328,7 @@ static const struct function other_filters[] = {
     {"int", "default base", number, 0},
     {"safe", "", safe, 0},
     {"string", "", string, 0},
-    {"tojson", "ensure_ascii indent separators sort_keys", dt_template_tojson, 0},
+    {"tojson", "ensure_ascii indent separators sort_keys", dt_template_tojson, 0, SAFE_IS_LOST},
     {NULL, NULL, NULL, 0},
 };
 
@@ -493,26 +489,6 @@ static int bind(struct call *c)
     return 0;
 }
 
-/* Filters that make a plain string of one that is safe, too. */
-static bool makes_str(const struct function *f)
-{
-    static const char *const names[] = {"first", "join", "regex_replace", "replace", "tojson"};
-    bool found = false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        found |= dt_template_find_filter(names[i]) == f;
-    return found;
-}
-
-/* Methods of safe strings that escape their arguments. */
-static bool escapes(const struct function *f)
-{
-    static const char *const names[] = {"format", "join", "replace"};
-    bool found = false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        found |= find_in(dt_template_string_methods, names[i]) == f;
-    return found;
-}
-
 int dt_template_invoke(struct render *r, const struct function *f, struct value subject,
                        const struct value *arguments, size_t count, const char *const *names,
                        size_t name_count, struct value *result)
@@ -524,15 +500,15 @@ int dt_template_invoke(struct render *r, const struct function *f, struct value 
                      .count = count,
                      .names = names,
                      .name_count = name_count};
-    if (subject.kind == VALUE_STRING && subject.safe && escapes(f))
+    bool safe = subject.kind == VALUE_STRING && subject.safe;
+    if (safe && f->safe == SAFE_IS_REFUSED)
         return dt_template_error(r, "'%s' of a 'safe' string is not supported", f->name);
     if (strcmp(f->parameters, "*") != 0)
         DT_TRY(bind(&c));
     dt_template_spend(r, subject.kind == VALUE_STRING ? subject.size : 1);
     DT_TRY(dt_template_check_spent(r));
     DT_TRY(f->call(&c, result));
-    if (subject.kind == VALUE_STRING && subject.safe && result->kind == VALUE_STRING &&
-        !makes_str(f))
+    if (safe && f->safe == SAFE_STAYS && result->kind == VALUE_STRING)
         result->safe = true;
     return 0;
 }

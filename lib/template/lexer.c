@@ -174,18 +174,13 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 128;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static int hexadecimal(struct lexer *l, size_t digits, struct dt_buffer *b)
 {
     uint32_t code = 0;
     for (size_t i = 0; i < digits; i++) {
         char c = l->at < l->size ? l->text[l->at] : 0;
         const char *found = strchr("0123456789abcdef", c | 32); /* 0 becomes a space */
-        if (found == NULL || (c < 'A' && !is_digit(c)))
+        if (found == NULL || (c < 'A' && !dt_template_is_digit(c)))
             return fail(l, "an escape in a string wants hexadecimal digits");
         code = code * 16 + (uint32_t)(found - "0123456789abcdef");
         l->at++;
@@ -256,7 +251,7 @@ static int add_string(struct lexer *l)
 
 static size_t digits_from(const struct lexer *l, size_t at)
 {
-    while (at < l->size && (is_digit(l->text[at]) || l->text[at] == '_'))
+    while (at < l->size && (dt_template_is_digit(l->text[at]) || l->text[at] == '_'))
         at++;
     return at;
 }
@@ -267,7 +262,8 @@ static bool is_number(const char *text, size_t size, bool real)
     bool zeros = text[0] == '0';
     for (size_t i = 0; i < size; i++) {
         zeros &= text[i] == '0' || text[i] == '_';
-        if (text[i] == '_' && (i + 1 == size || !is_digit(text[i - 1]) || !is_digit(text[i + 1])))
+        if (text[i] == '_' && (i + 1 == size || !dt_template_is_digit(text[i - 1]) ||
+                               !dt_template_is_digit(text[i + 1])))
             return false;
     }
     return real || text[0] != '0' || zeros;
@@ -278,13 +274,13 @@ static int add_number(struct lexer *l)
 {
     size_t end = digits_from(l, l->at);
     bool real = false;
-    if (end + 1 < l->size && l->text[end] == '.' && is_digit(l->text[end + 1])) {
+    if (end + 1 < l->size && l->text[end] == '.' && dt_template_is_digit(l->text[end + 1])) {
         end = digits_from(l, end + 1);
         real = true;
     }
     if (end < l->size && (l->text[end] | 32) == 'e') {
         size_t sign = end + 1 + (end + 1 < l->size && strchr("+-", l->text[end + 1]) != NULL);
-        if (sign < l->size && is_digit(l->text[sign])) {
+        if (sign < l->size && dt_template_is_digit(l->text[sign])) {
             end = digits_from(l, sign);
             real = true;
         }
@@ -332,13 +328,13 @@ static int add_inside(struct lexer *l, bool block)
         char c = l->text[l->at];
         if (is_letter(c)) {
             size_t end = l->at;
-            while (end < l->size && (is_letter(l->text[end]) || is_digit(l->text[end])))
+            while (end < l->size && (is_letter(l->text[end]) || dt_template_is_digit(l->text[end])))
                 end++;
             add(l, TOKEN_NAME, l->text + l->at, end - l->at);
             l->at = end;
         } else if (c == '"' || c == '\'') {
             DT_TRY(add_string(l));
-        } else if (is_digit(c)) {
+        } else if (dt_template_is_digit(c)) {
             DT_TRY(add_number(l));
         } else {
             opened += strchr("([{", c) ? 1 : strchr(")]}", c) ? -1 : 0;

@@ -370,9 +370,9 @@ static int get(struct call *c, struct value *result)
 const struct function dt_template_sequence_filters[] = {
     {"count", "", length, 0},
     {"dictsort", "case_sensitive by reverse", dictsort, 0},
-    {"first", "", end_item, 0},
+    {"first", "", end_item, 0, SAFE_IS_LOST},
     {"items", "", items, 0},
-    {"join", "d attribute", dt_template_join, 0},
+    {"join", "d attribute", dt_template_join, 0, SAFE_IS_LOST},
     {"last", "", end_item, 1},
     {"length", "", length, 0},
     {"list", "", to_list, 0},

@@ -321,6 +321,8 @@ struct function {
     const char *parameters; /* "sep maxsplit"; "*": any; the first ones, before a "/", are needed */
     int (*call)(struct call *c, struct value *result);
     int number; /* what tells functions of one implementation apart */
+    /* Of a safe string the result is safe, plain, or an error, as Jinja would escape arguments. */
+    enum { SAFE_STAYS, SAFE_IS_LOST, SAFE_IS_REFUSED } safe;
 };
 
 /* Tables, which end with a row of NULL, and functions of rows that several files have. */
@@ -396,6 +398,10 @@ const char *dt_template_kind_name(struct value v);
 int dt_template_want_string(struct render *r, struct value v, const char *who) DT_MUST_CHECK;
 /* A character that Python's str.strip() and str.split() take for white space. */
 bool dt_template_is_space(uint32_t code);
+static inline bool dt_template_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
 /* Offset of the first character from `at` on that is not white space. */
 size_t dt_template_skip_space(struct value text, size_t at);
 
