@@ -54,9 +54,11 @@ static bool apply_measure(const struct dt_rule *rule, struct dt_document *docume
     scratch->measures.stop_words = dt_rule_stop_words(rule, document, scratch);
     double limit = dt_rule_setting(rule, document, scratch);
     if (quality->bound_of && !scratch->exact &&
-        !crosses(rule, limit, quality->bound_of(&scratch->measures)))
+        !crosses(rule, limit, quality->bound_of(&scratch->measures, quality->words)))
         return true;
-    finding->value = quality->measure(&scratch->measures);
+    finding->value = quality->of_sequences
+                         ? quality->of_sequences(&scratch->measures, quality->words)
+                         : quality->measure(&scratch->measures);
     return !crosses(rule, limit, finding->value);
 }
 
@@ -227,7 +229,7 @@ struct dt_rule dt_quality_step(const struct dt_quality_rule *rule, double thresh
                             .setting = threshold,
                             .object = rule,
                             .group = 1,
-                            .apply = rule->measure ? apply_measure : apply_lines};
+                            .apply = rule->measure_line ? apply_lines : apply_measure};
 }
 
 void dt_quality_group_lines(struct dt_rule *rules, int count)

@@ -31,8 +31,11 @@ struct dt_quality_rule {
     const char *name; /* NULL ends a table */
     enum dt_bound bound;
     double (*measure)(struct dt_measures *m);
-    double (*bound_of)(struct dt_measures *m);    /* not below measure, and faster; or NULL */
-    double (*measure_line)(struct dt_line *line); /* or this, of one line */
+    /* or of the sequences of so many words; bound_of, if not NULL, is faster, and not below it */
+    int words;
+    double (*of_sequences)(struct dt_measures *m, int words);
+    double (*bound_of)(struct dt_measures *m, int words);
+    double (*measure_line)(struct dt_line *line); /* or of each line */
     enum dt_line_effect effect;
     /* If not NULL: false if measure_line is 0 for all lines of this text. */
     bool (*may_find)(const char *text, size_t size);

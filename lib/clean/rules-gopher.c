@@ -32,79 +32,19 @@ static double duplicate_line_chars(struct dt_measures *m)
     return ratio(dt_measure_split_lines(m)->chars, dt_measure_chars(m));
 }
 
-static double top(struct dt_measures *m, int n)
+static double top(struct dt_measures *m, int words)
 {
-    return ratio(dt_measure_sequences(m, n)->top_chars, dt_measure_chars(m));
+    return ratio(dt_measure_sequences(m, words)->top_chars, dt_measure_chars(m));
 }
 
-static double top_2(struct dt_measures *m)
+static double most_top(struct dt_measures *m, int words)
 {
-    return top(m, 2);
+    return ratio(dt_measure_sequence_bounds(m)->top_chars[words], dt_measure_chars(m));
 }
 
-static double top_3(struct dt_measures *m)
+static double repeated(struct dt_measures *m, int words)
 {
-    return top(m, 3);
-}
-
-static double top_4(struct dt_measures *m)
-{
-    return top(m, 4);
-}
-
-static double most_top(struct dt_measures *m, int n)
-{
-    return ratio(dt_measure_sequence_bounds(m)->top_chars[n], dt_measure_chars(m));
-}
-
-static double most_top_2(struct dt_measures *m)
-{
-    return most_top(m, 2);
-}
-
-static double most_top_3(struct dt_measures *m)
-{
-    return most_top(m, 3);
-}
-
-static double most_top_4(struct dt_measures *m)
-{
-    return most_top(m, 4);
-}
-
-static double repeated(struct dt_measures *m, int n)
-{
-    return ratio(dt_measure_sequences(m, n)->repeated_chars, dt_measure_chars(m));
-}
-
-static double repeated_5(struct dt_measures *m)
-{
-    return repeated(m, 5);
-}
-
-static double repeated_6(struct dt_measures *m)
-{
-    return repeated(m, 6);
-}
-
-static double repeated_7(struct dt_measures *m)
-{
-    return repeated(m, 7);
-}
-
-static double repeated_8(struct dt_measures *m)
-{
-    return repeated(m, 8);
-}
-
-static double repeated_9(struct dt_measures *m)
-{
-    return repeated(m, 9);
-}
-
-static double repeated_10(struct dt_measures *m)
-{
-    return repeated(m, 10);
+    return ratio(dt_measure_sequences(m, words)->repeated_chars, dt_measure_chars(m));
 }
 
 /* --- quality ---------------------------------------------------------------------------------- */
@@ -158,15 +98,18 @@ const struct dt_quality_rule dt_quality_rules_gopher[] = {
     {"gopher-duplicate-paragraph-chars", DT_BOUND_AT_MOST, duplicate_paragraph_chars},
     {"gopher-duplicate-lines", DT_BOUND_AT_MOST, duplicate_lines},
     {"gopher-duplicate-line-chars", DT_BOUND_AT_MOST, duplicate_line_chars},
-    {"gopher-top-2-gram-chars", DT_BOUND_AT_MOST, top_2, most_top_2},
-    {"gopher-top-3-gram-chars", DT_BOUND_AT_MOST, top_3, most_top_3},
-    {"gopher-top-4-gram-chars", DT_BOUND_AT_MOST, top_4, most_top_4},
-    {"gopher-duplicate-5-gram-chars", DT_BOUND_AT_MOST, repeated_5},
-    {"gopher-duplicate-6-gram-chars", DT_BOUND_AT_MOST, repeated_6},
-    {"gopher-duplicate-7-gram-chars", DT_BOUND_AT_MOST, repeated_7},
-    {"gopher-duplicate-8-gram-chars", DT_BOUND_AT_MOST, repeated_8},
-    {"gopher-duplicate-9-gram-chars", DT_BOUND_AT_MOST, repeated_9},
-    {"gopher-duplicate-10-gram-chars", DT_BOUND_AT_MOST, repeated_10},
+    {"gopher-top-2-gram-chars", DT_BOUND_AT_MOST, .words = 2, .of_sequences = top,
+     .bound_of = most_top},
+    {"gopher-top-3-gram-chars", DT_BOUND_AT_MOST, .words = 3, .of_sequences = top,
+     .bound_of = most_top},
+    {"gopher-top-4-gram-chars", DT_BOUND_AT_MOST, .words = 4, .of_sequences = top,
+     .bound_of = most_top},
+    {"gopher-duplicate-5-gram-chars", DT_BOUND_AT_MOST, .words = 5, .of_sequences = repeated},
+    {"gopher-duplicate-6-gram-chars", DT_BOUND_AT_MOST, .words = 6, .of_sequences = repeated},
+    {"gopher-duplicate-7-gram-chars", DT_BOUND_AT_MOST, .words = 7, .of_sequences = repeated},
+    {"gopher-duplicate-8-gram-chars", DT_BOUND_AT_MOST, .words = 8, .of_sequences = repeated},
+    {"gopher-duplicate-9-gram-chars", DT_BOUND_AT_MOST, .words = 9, .of_sequences = repeated},
+    {"gopher-duplicate-10-gram-chars", DT_BOUND_AT_MOST, .words = 10, .of_sequences = repeated},
     {"gopher-words-min", DT_BOUND_AT_LEAST, words},
     {"gopher-words-max", DT_BOUND_AT_MOST, words},
     {"gopher-word-length-min", DT_BOUND_AT_LEAST, word_length},
