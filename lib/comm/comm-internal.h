@@ -47,7 +47,8 @@ struct dt_message {
     struct dt_message *made_before;
     struct dt_operation op; /* for error messages */
     struct dt_transfer transfer;
-    double since; /* start time */
+    uint64_t moved; /* dt_transfer_moved() when its bytes moved last, */
+    double since;   /* and that time, at first that of its start */
     bool over;
     dt_comm_request request; /* on linked devices */
 };
@@ -133,6 +134,9 @@ int dt_transfer_start(const struct dt_operation *op, struct dt_transfer *transfe
                       struct dt_error *err) DT_MUST_CHECK;
 int dt_transfer_test(const struct dt_operation *op, struct dt_transfer *transfer,
                      struct dt_error *err) DT_MUST_CHECK;
+/* The bytes that transfers with the same rank have moved so far; 0 if the transport does not tell.
+ */
+uint64_t dt_transfer_moved(const struct dt_operation *op, const struct dt_transfer *transfer);
 /* Fails with DT_ESTALLED for a transfer without progress within the timeout. */
 int dt_transfer_stalled(const struct dt_operation *op, const struct dt_transfer *transfer,
                         struct dt_error *err);
@@ -146,6 +150,9 @@ void dt_job_pause(struct dt_job *job, double since);
  * lock; it releases the lock while it calls the transport, so that submissions do not wait for a
  * slow transport. *completed: at least one has. */
 int dt_messages_advance(struct dt_job *job, bool *completed, struct dt_error *err) DT_MUST_CHECK;
+/* The same, after which waits end or fail; also while an operation runs, since a rank may need a
+ * message before it calls the operation. Returns whether one has started, moved or completed. */
+bool dt_job_advance_messages(struct dt_job *job);
 void dt_messages_release(struct dt_job *job);
 
 /* Host memory for the lists of the running operation, valid until the next call. */

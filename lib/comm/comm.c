@@ -130,12 +130,13 @@ static void sleep_until_work(struct dt_job *job)
 
 static uint64_t moved_bytes(const struct dt_job *job)
 {
-    return job->transport->moved ? job->transport->moved(job->state) : 0;
+    uint64_t bytes = 0;
+    for (const struct dt_message *m = job->in_flight; m; m = m->next)
+        bytes += dt_transfer_moved(&m->op, &m->transfer);
+    return bytes;
 }
 
-/* With the lock, which a pause releases. since: when a message last started, moved or completed. A
- * long one moves in pieces, as many bytes as the kernel buffers: pauses between them are short. */
-static void advance_messages(struct dt_job *job, double *since)
+bool dt_job_advance_messages(struct dt_job *job)
 {
     struct dt_error err;
     bool completed, begun = job->posted != NULL;
@@ -146,7 +147,14 @@ static void advance_messages(struct dt_job *job, double *since)
     check_links(job);
     if (rc < 0 || completed)
         pthread_cond_broadcast(&job->finished_one);
-    if (begun || completed || moved_bytes(job) != before)
+    return begun || completed || moved_bytes(job) != before;
+}
+
+/* With the lock, which a pause releases. since: when a message last started, moved or completed. A
+ * long one moves in pieces, as many bytes as the kernel buffers: pauses between them are short. */
+static void advance_messages(struct dt_job *job, double *since)
+{
+    if (dt_job_advance_messages(job))
         *since = dt_clock_now();
     if (job->finished == job->submitted && !is_idle(job))
         dt_job_pause(job, *since);

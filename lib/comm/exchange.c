@@ -63,6 +63,13 @@ int dt_transfer_start(const struct dt_operation *op, struct dt_transfer *t, stru
     return job->transport->send(job->state, peer, tag_of(op), t->data, t->bytes, &t->request, err);
 }
 
+uint64_t dt_transfer_moved(const struct dt_operation *op, const struct dt_transfer *t)
+{
+    const struct dt_job *job = op->comm->job;
+    return job->transport->moved ? job->transport->moved(job->state, op->comm->members[t->peer])
+                                 : 0;
+}
+
 int dt_exchange_begin(const struct dt_operation *op, struct dt_transfer *transfers, int count,
                       struct dt_error *err)
 {
@@ -129,24 +136,45 @@ void dt_job_pause(struct dt_job *job, double since)
         pthread_cond_timedwait(&job->submitted_one, &job->lock, &end);
 }
 
+/* Between two tests of an operation. since: when one of its transfers last completed or moved. */
+static int pause_operation(struct dt_job *job, double since, struct dt_error *err)
+{
+    pthread_mutex_lock(&job->lock);
+    if (job->posted || job->in_flight)
+        dt_job_advance_messages(job);
+    int rc = job->failed;
+    if (rc < 0)
+        *err = job->error;
+    else
+        dt_job_pause(job, since);
+    pthread_mutex_unlock(&job->lock);
+    return rc;
+}
+
+/* Waits for one transfer. *since: as for pause_operation. */
+static int await_transfer(const struct dt_operation *op, struct dt_transfer *t, double *since,
+                          struct dt_error *err)
+{
+    uint64_t before = dt_transfer_moved(op, t), now;
+    int rc;
+    while ((rc = dt_transfer_test(op, t, err)) == 0) {
+        now = dt_transfer_moved(op, t);
+        *since = now != before ? dt_clock_now() : *since;
+        before = now;
+        DT_TRY(pause_operation(op->comm->job, *since, err));
+        if (dt_clock_now() - *since > op->comm->job->patience)
+            return dt_transfer_stalled(op, t, err);
+    }
+    *since = dt_clock_now();
+    return rc;
+}
+
 int dt_exchange_end(const struct dt_operation *op, struct dt_transfer *transfers, int count,
                     struct dt_error *err)
 {
     double since = dt_clock_now();
-    for (int i = 0; i < count;) {
-        int rc = transfers[i].request ? dt_transfer_test(op, &transfers[i], err) : 1;
-        if (rc < 0)
-            return rc;
-        if (rc > 0) {
-            since = dt_clock_now();
-            i++;
-            continue;
-        }
-        pthread_mutex_lock(&op->comm->job->lock);
-        dt_job_pause(op->comm->job, since);
-        pthread_mutex_unlock(&op->comm->job->lock);
-        if (dt_clock_now() - since > op->comm->job->patience)
-            return dt_transfer_stalled(op, &transfers[i], err);
-    }
+    for (int i = 0; i < count; i++)
+        if (transfers[i].request)
+            DT_TRY(await_transfer(op, &transfers[i], &since, err));
     return 0;
 }

@@ -203,9 +203,23 @@ static int start(struct dt_job *job, struct dt_message *oldest, struct dt_error 
     *end = oldest;
     for (struct dt_message *m = oldest; m; m = m->next) {
         m->since = dt_clock_now();
+        m->moved = dt_transfer_moved(&m->op, &m->transfer);
         DT_TRY(dt_transfer_start(&m->op, &m->transfer, err));
     }
     return 0;
+}
+
+/* 1: it has completed; 0: not yet. */
+static int test(struct dt_message *m, struct dt_error *err)
+{
+    int rc = m->transfer.request ? dt_transfer_test(&m->op, &m->transfer, err) : 1;
+    const uint64_t moved = dt_transfer_moved(&m->op, &m->transfer);
+    if (moved != m->moved)
+        m->since = dt_clock_now();
+    m->moved = moved;
+    return rc == 0 && dt_clock_now() - m->since > m->op.comm->job->patience
+               ? dt_transfer_stalled(&m->op, &m->transfer, err)
+               : rc;
 }
 
 /* Moves completed messages to the list over. */
@@ -213,9 +227,7 @@ static int test_all(struct dt_job *job, struct dt_message **over, struct dt_erro
 {
     for (struct dt_message **place = &job->in_flight; *place;) {
         struct dt_message *m = *place;
-        int rc = m->transfer.request ? dt_transfer_test(&m->op, &m->transfer, err) : 1;
-        if (rc == 0 && dt_clock_now() - m->since > job->patience)
-            rc = dt_transfer_stalled(&m->op, &m->transfer, err);
+        int rc = test(m, err);
         if (rc < 0)
             return rc;
         if (rc > 0) {

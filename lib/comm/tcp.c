@@ -332,13 +332,10 @@ static bool is_waiting(void *state, int from, int *tag, size_t *bytes)
     return true;
 }
 
-static uint64_t moved_bytes(void *state)
+static uint64_t moved_bytes(void *state, int rank)
 {
     const struct tcp *t = state;
-    uint64_t bytes = 0;
-    for (int r = 0; r < t->size; r++)
-        bytes += t->peers[r].channel ? t->peers[r].channel->moved : 0;
-    return bytes;
+    return t->peers[rank].channel ? t->peers[rank].channel->moved : 0;
 }
 
 /* The end of the process closes the connections, which the other ranks notice. */

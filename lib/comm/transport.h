@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 
-#define DT_TRANSPORT_ABI 6
+#define DT_TRANSPORT_ABI 7
 
 struct dt_seat;
 
@@ -54,9 +54,9 @@ struct dt_transport {
     int (*test)(void *state, void **request, size_t *bytes, struct dt_error *);
     /* Whether an unmatched message from that rank has arrived; its tag and size. */
     bool (*waiting)(void *state, int from, int *tag, size_t *bytes);
-    /* The bytes that all transfers have sent and received so far; NULL: the transport does not
-     * tell. */
-    uint64_t (*moved)(void *state);
+    /* The bytes that all transfers with that rank have sent and received so far; NULL: the
+     * transport does not tell. */
+    uint64_t (*moved)(void *state, int rank);
     /* Ends every rank of the job with the exit status; does not return. */
     void (*abort)(void *state, int status);
 };

@@ -452,6 +452,102 @@ static void a_test_of_messages_does_not_block_submission(void **state)
     alarm(0);
 }
 
+/* Rank 1 calls the operation, for which rank 0 waits already, after messages in both directions. */
+static void talk_before_it_calls(struct dt_comm *world, void *context)
+{
+    const size_t offsets[] = {0, 1, 2};
+    int first = 1, second = 2, third = 3;
+    char signs[2];
+    struct dt_error err;
+    (void)context;
+    world->job->patience = 60;
+    if (dt_comm_rank(world) == 1) {
+        assert_int_equal(
+            dt_comm_await(world, dt_comm_receive(world, 0, 1, &first, sizeof first), &err), 0);
+        assert_int_equal(
+            dt_comm_await(world, dt_comm_send(world, 0, 2, &second, sizeof second), &err), 0);
+        assert_int_equal(
+            dt_comm_await(world, dt_comm_receive(world, 0, 3, &third, sizeof third), &err), 0);
+        assert_int_equal(dt_comm_barrier(world, &err), 0);
+        return;
+    }
+    struct dt_message *m = dt_comm_receive(world, 1, 2, &second, sizeof second);
+    dt_comm_request barrier = dt_comm_all_gather(world, signs, offsets);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* until it runs */
+    assert_int_equal(dt_comm_await(world, dt_comm_send(world, 1, 1, &first, sizeof first), &err),
+                     0);
+    assert_int_equal(dt_comm_await(world, m, &err), 0);
+    assert_int_equal(dt_comm_await(world, dt_comm_send(world, 1, 3, &third, sizeof third), &err),
+                     0);
+    assert_int_equal(dt_comm_wait(world, barrier, &err), 0);
+}
+
+static void messages_do_not_wait_for_operations(void **state)
+{
+    (void)state;
+    run_ranks(2, talk_before_it_calls, NULL);
+}
+
+static double slow_until;
+
+/* Of rank 0 nothing ends before. */
+static int test_slowly(void *state, void **request, size_t *bytes, struct dt_error *err)
+{
+    return *(int *)state == 0 && dt_clock_now() < slow_until
+               ? 0
+               : threads_test(state, request, bytes, err);
+}
+
+/* Bytes of rank 1 move all the time, those of others never. */
+static uint64_t move_slowly(void *state, int rank)
+{
+    (void)state;
+    return rank == 1 ? (uint64_t)(dt_clock_now() * 1e6) : 0;
+}
+
+/* context: the rank that sends a long message to rank 0. */
+static void move_for_long(struct dt_comm *world, void *context)
+{
+    const int sender = *(int *)context;
+    char signs[3];
+    int value = 1;
+    struct dt_error err;
+    if (dt_comm_rank(world) == sender)
+        assert_int_equal(
+            dt_comm_await(world, dt_comm_send(world, 0, 1, &value, sizeof value), &err), 0);
+    if (dt_comm_rank(world) > 0)
+        return;
+    world->job->patience = 0.1;
+    slow_until = dt_clock_now() + 0.3;
+    int rc = dt_comm_await(world, dt_comm_receive(world, sender, 1, &value, sizeof value), &err);
+    assert_int_equal(rc, sender == 1 ? 0 : DT_ESTALLED);
+    slow_until = dt_clock_now() + 0.3;
+    assert_int_equal(dt_comm_share(world, signs, 1, &err), DT_ESTALLED);
+}
+
+static void run_slowly(struct dt_comm *world, void *context)
+{
+    char signs[2];
+    struct dt_error err;
+    (void)context;
+    if (dt_comm_rank(world) == 0)
+        world->job->patience = 0.1;
+    slow_until = dt_clock_now() + 0.3;
+    assert_int_equal(dt_comm_share(world, signs, 1, &err), 0);
+}
+
+/* The timeout is for messages that do not move: long ones may take longer. */
+static void messages_that_move_are_waited_for(void **state)
+{
+    struct dt_transport slow = threads_transport;
+    (void)state;
+    slow.test = test_slowly;
+    slow.moved = move_slowly;
+    run_ranks_over(&slow, 2, run_slowly, NULL);
+    run_ranks_over(&slow, 3, move_for_long, &(int){1});
+    run_ranks_over(&slow, 3, move_for_long, &(int){2});
+}
+
 /* Rank 1 calls another operation than rank 0, and then none. */
 static void disagree(struct dt_comm *world, void *context)
 {
@@ -636,6 +732,8 @@ int main(void)
         cmocka_unit_test(messages_in_flight_leave_the_processor_to_computation),
         cmocka_unit_test(groups_are_named_by_few_of_their_ranks),
         cmocka_unit_test(a_test_of_messages_does_not_block_submission),
+        cmocka_unit_test(messages_do_not_wait_for_operations),
+        cmocka_unit_test(messages_that_move_are_waited_for),
         cmocka_unit_test(wrong_sizes_and_missing_messages_are_errors),
         cmocka_unit_test(errors_are_agreed_on),
         cmocka_unit_test(an_agreement_without_a_rank_fails),
