@@ -34,11 +34,16 @@ static char *directory_of(const char *path)
 static char *volatile unfinished[32];
 static pid_t writer; /* of them: a child does not have those of its parent */
 
-static void remove_unfinished(int signal_number)
+void dt_output_remove_unfinished(void)
 {
-    for (size_t i = 0; i < sizeof unfinished / sizeof *unfinished; i++)
+    for (size_t i = 0; writer == getpid() && i < sizeof unfinished / sizeof *unfinished; i++)
         if (unfinished[i])
             unlink(unfinished[i]);
+}
+
+static void remove_and_end(int signal_number)
+{
+    dt_output_remove_unfinished();
     signal(signal_number, SIG_DFL);
     raise(signal_number);
 }
@@ -46,12 +51,21 @@ static void remove_unfinished(int signal_number)
 /* Signals that the program already handles or ignores keep their disposition. */
 static void watch_signals(void)
 {
-    static const int fatal[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXFSZ};
+    static const int fatal[] = {SIGHUP,  SIGINT,  SIGPIPE, SIGTERM, SIGXFSZ,
+                                SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
     for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
-        struct sigaction old, ours = {.sa_handler = remove_unfinished};
+        struct sigaction old, ours = {.sa_handler = remove_and_end};
         if (sigaction(fatal[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
             sigaction(fatal[i], &ours, NULL);
     }
+}
+
+/* Those of the parent of this process are not its own. */
+static void forget_parent(void)
+{
+    for (size_t i = 0; writer != getpid() && i < sizeof unfinished / sizeof *unfinished; i++)
+        unfinished[i] = NULL;
+    writer = getpid();
 }
 
 static void replace_unfinished(char *old, char *new)
@@ -175,8 +189,8 @@ static int open_temporary(struct dt_output *out)
         } else if ((fd = create_like(path, out->target)) >= 0) {
             out->temporary = path;
             watch_signals();
+            forget_parent();
             replace_unfinished(NULL, path);
-            writer = getpid();
             continue;
         } else if (errno != EEXIST || is_ours(path)) {
             n = MOST_WRITERS;

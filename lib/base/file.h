@@ -4,9 +4,9 @@
  *
  * A struct dt_output writes to a hidden temporary file in the target's directory (".NAME.tmp-N");
  * dt_output_commit syncs it and renames it to NAME. A program that fails leaves no file that looks
- * finished. A signal other than SIGKILL removes the temporary file; after SIGKILL, the next writer
- * of NAME does. (A writer holds a flock(2) on its temporary file: one without a lock is stale.) "-"
- * stands for stdout, which cannot be made atomic but is checked to the last byte; so do
+ * finished. A signal that ends the program removes the temporary file; after SIGKILL or a crash the
+ * next writer of NAME does. (A writer holds a flock(2) on its temporary file: one without a lock is
+ * stale.) "-" stands for stdout, which cannot be made atomic but is checked to the last byte; so do
  * /dev/stdout, /dev/stderr and /dev/fd/N for open files. For a symbolic link the file that it names
  * is replaced; the new file keeps the permissions of the old one. On a terminal control characters
  * other than line feeds and tabs are escaped (base/printable.h); files and pipes get the bytes
@@ -55,6 +55,8 @@ int dt_output_commit(struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
 int dt_output_commit_unsynced(struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
 /* Closes and removes the temporary file. Safe on a released or all-zero *out. */
 void dt_output_abandon(struct dt_output *out);
+/* Removes the temporary files of this process, which ends by a signal; safe in its handler. */
+void dt_output_remove_unfinished(void);
 
 /* Opens a regular file for reading and returns its descriptor. Never blocks: a FIFO, device,
  * socket or directory is DT_EIO and is not opened. */

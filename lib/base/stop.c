@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/file.h"
+
 static volatile sig_atomic_t stop;
 static atomic_bool unattended;
 
@@ -62,6 +64,7 @@ void dt_stop_now(int number)
     sigset_t one;
     sigemptyset(&one);
     sigaddset(&one, number);
+    dt_output_remove_unfinished();
     signal(number, SIG_DFL);
     pthread_sigmask(SIG_UNBLOCK, &one, NULL);
     raise(number);

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/stop.h"
 
 static int entries(const char *path)
 {
@@ -253,7 +254,9 @@ static void a_signal_leaves_nothing(void **state)
 {
     (void)state;
     struct dt_error err;
-    const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    const int fatal[] = {SIGINT,  SIGTERM, SIGHUP,  SIGPIPE, SIGQUIT,
+                         SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
         int status = status_of_death_by(fatal[i]);
         assert_true(WIFSIGNALED(status));
@@ -262,6 +265,58 @@ static void a_signal_leaves_nothing(void **state)
     }
     status_of_death_by(SIGKILL);
     assert_int_equal(dt_file_probe("x", &err), 0);
+}
+
+/* The status of a child that gets the signal while this program writes x. */
+static int status_of_child(int number, bool writes)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        struct dt_error err;
+        struct dt_output out;
+        if (writes && dt_output_open(&out, "y", &err) < 0)
+            _exit(1);
+        raise(number);
+        _exit(2);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static void a_child_that_a_signal_ends_leaves_the_files_of_its_parent(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_output out;
+    assert_int_equal(dt_output_open(&out, "x", &err), 0);
+    assert_int_equal(dt_output_write(&out, "whole", 5, &err), 0);
+    assert_int_equal(WTERMSIG(status_of_child(SIGTERM, false)), SIGTERM);
+    assert_int_equal(WTERMSIG(status_of_child(SIGTERM, true)), SIGTERM);
+    assert_int_equal(dt_output_commit(&out, &err), 0);
+    assert_holds("x", "whole");
+    assert_int_equal(entries("."), 1);
+}
+
+/* Of a program that waits for signals (base/stop.h). */
+static void the_end_by_a_stop_request_leaves_nothing(void **state)
+{
+    (void)state;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        struct dt_error err;
+        struct dt_output out;
+        dt_stop_watch();
+        if (dt_output_open(&out, "x", &err) == 0)
+            dt_stop_now(SIGTERM);
+        _exit(1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    assert_int_equal(entries("."), 0);
 }
 
 static void the_next_writer_removes_what_a_killed_one_left(void **state)
@@ -564,6 +619,8 @@ int main(void)
         IN_SCRATCH(a_write_that_fails_leaves_nothing),
         IN_SCRATCH(a_full_disk_leaves_the_old_file),
         IN_SCRATCH(a_signal_leaves_nothing),
+        IN_SCRATCH(a_child_that_a_signal_ends_leaves_the_files_of_its_parent),
+        IN_SCRATCH(the_end_by_a_stop_request_leaves_nothing),
         IN_SCRATCH(the_next_writer_removes_what_a_killed_one_left),
         IN_SCRATCH(a_killed_writer_among_others_leaves_nothing),
         IN_SCRATCH(a_living_writer_is_left_alone),
