@@ -2,6 +2,7 @@
 #include "base/program.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <signal.h>
@@ -15,8 +16,20 @@
 #include "base/path.h"
 #include "base/system.h"
 
+/* Closed ones are opened such that every use of them fails, as before: the next file would get
+ * their number, and with it messages and results. */
+static void occupy_standard_descriptors(void)
+{
+    int fd = STDIN_FILENO;
+    while (fd <= STDERR_FILENO &&
+           (fcntl(fd, F_GETFD) >= 0 ||
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) >= 0))
+        fd++;
+}
+
 void dt_program_begin(const char *name)
 {
+    occupy_standard_descriptors();
     dt_system_set_program_name(name);
     signal(SIGXFSZ, SIG_IGN); /* beyond a file size limit write fails with EFBIG */
 }

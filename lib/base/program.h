@@ -10,8 +10,9 @@
 
 #define DT_PROGRAM_MAX_INT 0x1p53 /* whole numbers up to here are exact in a double */
 
-/* First call of a program: sets the name that messages begin with (borrowed), and lets a write
- * beyond the limit of a file's size fail with EFBIG. */
+/* First call of a program: sets the name that messages begin with (borrowed), lets a write beyond
+ * the limit of a file's size fail with EFBIG, and keeps files from the numbers of standard
+ * descriptors that are closed. */
 void dt_program_begin(const char *name);
 
 /* "PROGRAM: text" to stderr; returns 1, the exit status of a failed program. */

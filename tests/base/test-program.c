@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -130,6 +131,27 @@ static void bytes_have_the_unit_that_fits(void **state)
     assert_string_equal(dt_progress_bytes(1e18, text), "909494.7 TiB");
 }
 
+/* A file would take their number: messages and results would be written into it. */
+static void closed_standard_descriptors_stay_unusable(void **state)
+{
+    (void)state;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        char byte = 'x';
+        for (int fd = 0; fd < 3; fd++)
+            close(fd);
+        dt_program_begin("test");
+        bool free_ones = open("/dev/null", O_RDWR) == 3;
+        bool used = read(0, &byte, 1) >= 0 || write(1, &byte, 1) >= 0 || write(2, &byte, 1) >= 0;
+        _exit(free_ones && !used ? 7 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +163,7 @@ int main(void)
                                         leave_scratch),
         cmocka_unit_test(durations_are_readable),
         cmocka_unit_test(bytes_have_the_unit_that_fits),
+        cmocka_unit_test(closed_standard_descriptors_stay_unusable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

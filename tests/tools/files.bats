@@ -142,3 +142,12 @@ refused() {
     done
     [ "$ended" -gt 0 ] || skip "libraries are smaller here than the limits"
 }
+
+@test "what goes to a closed descriptor gets into no file" {
+    dt-synth -n 200 >docs.jsonl
+    refute dt-clean --rejects rejected.jsonl <docs.jsonl >&- 2>messages
+    grep -qx 'dt-clean: cannot write to stdout: Bad file descriptor' messages
+    [ ! -s rejected.jsonl ]
+    dt-clean -o out.jsonl <docs.jsonl 2>&-
+    cmp out.jsonl docs.jsonl
+}
