@@ -17,14 +17,17 @@
 
 extern char **environ;
 
-/* The signals of a new program: this one may block some (base/stop.h). */
+/* The signals of a new program: this one may block some (base/stop.h), and programs of dt ignore
+ * two. Others that are ignored the user has chosen, as by nohup(1). */
 static void reset_signals(posix_spawnattr_t *attributes)
 {
-    sigset_t none, all;
+    sigset_t none, own;
     sigemptyset(&none);
-    sigfillset(&all);
+    sigemptyset(&own);
+    sigaddset(&own, SIGPIPE);
+    sigaddset(&own, SIGXFSZ);
     posix_spawnattr_setsigmask(attributes, &none);
-    posix_spawnattr_setsigdefault(attributes, &all);
+    posix_spawnattr_setsigdefault(attributes, &own);
     posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
