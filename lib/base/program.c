@@ -115,10 +115,12 @@ int dt_program_parse_whole(const char *text, double *value)
 int dt_program_parse_int(const char *text, long *value)
 {
     double x;
+    char *end;
     if (dt_program_parse_whole(text, &x) < 0 || fabs(x) > DT_PROGRAM_MAX_INT)
         return -1;
-    *value = (long)x;
-    return 0;
+    long exact = strtol(text, &end, 10); /* x may be rounded to the limit */
+    *value = *end == '\0' ? exact : (long)x;
+    return labs(*value) > (long)DT_PROGRAM_MAX_INT ? -1 : 0;
 }
 
 void dt_program_print(const char *text)

@@ -38,6 +38,8 @@ static void whole_numbers_have_suffixes_and_limits(void **state)
                          "1e400",
                          "--1",
                          "1e-1",
+                         "9007199254740993",
+                         "-9007199254740993",
                          "9007199254740994",
                          "9007199254741k"};
     long value;
