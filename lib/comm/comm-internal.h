@@ -41,11 +41,13 @@ struct dt_transfer {
     void *request;
 };
 
-/* A message: in one of the lists free, posted and in flight, and in the list of all messages. */
+/* A message: in one of the lists free, posted and in flight, and in the list of all messages. One
+ * that is longer than a transfer may be is several, of which the caller has the last. */
 struct dt_message {
     struct dt_message *next;
     struct dt_message *made_before;
-    struct dt_operation op; /* for error messages */
+    struct dt_message *piece; /* the one before, of a long message; or NULL */
+    struct dt_operation op;   /* for error messages */
     struct dt_transfer transfer;
     uint64_t moved; /* dt_transfer_moved() when its bytes moved last, */
     double since;   /* and that time, at first that of its start */
@@ -81,6 +83,7 @@ struct dt_job {
     struct dt_opening how;
     char *where; /* copy of how.where */
     double patience;
+    size_t most; /* bytes of a message's transfer: DT_TRANSFER_MOST, unless a test sets it */
     atomic_uint_least64_t bytes_sent;
     double waited;                  /* seconds that the caller's thread spent waiting */
     struct dt_comm *_Atomic groups; /* the newest first, the world last; the communication thread

@@ -308,6 +308,7 @@ static struct dt_job *new_job(const struct dt_transport *transport, const struct
 {
     struct dt_job *job = dt_alloc(1, sizeof *job);
     job->transport = transport;
+    job->most = DT_TRANSFER_MOST;
     job->suspect = -1;
     if (transport) {
         job->how = *how;

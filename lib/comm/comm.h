@@ -145,10 +145,9 @@ dt_comm_request dt_comm_all_to_all(struct dt_comm *comm, const struct dt_piece *
 dt_comm_request dt_comm_broadcast(struct dt_comm *comm, void *data, size_t bytes, int root);
 
 /* Point-to-point messages, independent of the queue of operations and of each other. Messages of
- * one channel (0 to 65535) between two ranks arrive in the order of sending. At most
- * DT_TRANSFER_MOST bytes; the memory belongs to the message until the wait. On links the channel is
- * an enum dt_link_channel, which implies the peer; a message is sent after all ops so far, and ops
- * after the wait see what was received. */
+ * one channel (0 to 65535) between two ranks arrive in the order of sending. The memory belongs to
+ * the message until the wait. On links the channel is an enum dt_link_channel, which implies the
+ * peer; a message is sent after all ops so far, and ops after the wait see what was received. */
 struct dt_message;
 struct dt_message *dt_comm_send(struct dt_comm *comm, int to, int channel, const void *data,
                                 size_t bytes);

@@ -19,27 +19,58 @@ static struct dt_message *take_free(struct dt_job *job)
     return job->made = m;
 }
 
-static struct dt_message *post(struct dt_comm *comm, const char *name, int channel,
-                               struct dt_transfer transfer)
+/* before: the piece before, or NULL. Call it with the lock. */
+static struct dt_message *post_piece(const struct dt_operation *op, struct dt_transfer transfer,
+                                     struct dt_message *before)
 {
-    struct dt_job *job = comm->job;
-    assert(job->transport && transfer.bytes <= DT_TRANSFER_MOST);
-    pthread_mutex_lock(&job->lock);
+    struct dt_job *job = op->comm->job;
     struct dt_message *m = take_free(job);
-    *m = (struct dt_message){
-        .next = job->posted,
-        .made_before = m->made_before,
-        .op = {.name = name,
-               .total = transfer.bytes,
-               .comm = comm,
-               .number = (uint64_t)channel,
-               .is_message = true},
-        .transfer = transfer,
-    };
-    job->posted = m;
+    *m = (struct dt_message){.next = job->posted,
+                             .made_before = m->made_before,
+                             .piece = before,
+                             .op = *op,
+                             .transfer = transfer};
+    return job->posted = m;
+}
+
+static struct dt_message *post(struct dt_comm *comm, const char *name, int channel,
+                               struct dt_transfer whole)
+{
+    const struct dt_operation op = {.name = name,
+                                    .total = whole.bytes,
+                                    .comm = comm,
+                                    .number = (uint64_t)channel,
+                                    .is_message = true};
+    struct dt_job *job = comm->job;
+    struct dt_message *m = NULL;
+    assert(job->transport);
+    pthread_mutex_lock(&job->lock);
+    for (size_t at = 0; at < whole.bytes || m == NULL; at += job->most) {
+        struct dt_transfer t = whole;
+        t.data = whole.bytes > 0 ? (char *)whole.data + at : NULL;
+        t.bytes = whole.bytes - at < job->most ? whole.bytes - at : job->most;
+        m = post_piece(&op, t, m);
+    }
     pthread_cond_signal(&job->submitted_one);
     pthread_mutex_unlock(&job->lock);
     return m;
+}
+
+static bool is_over(const struct dt_message *m)
+{
+    while (m && m->over)
+        m = m->piece;
+    return m == NULL;
+}
+
+/* Call it with the lock. */
+static void free_message(struct dt_job *job, struct dt_message *m)
+{
+    for (struct dt_message *before; m; m = before) {
+        before = m->piece;
+        m->next = job->free_messages;
+        job->free_messages = m;
+    }
 }
 
 static int run_message(const struct dt_operation *op, struct dt_error *err)
@@ -98,19 +129,17 @@ int dt_comm_await(struct dt_comm *comm, struct dt_message *m, struct dt_error *e
     if (comm->is_on_device)
         DT_TRY(dt_link_wait(comm, m->op.channel, m->request, err));
     pthread_mutex_lock(&job->lock);
-    if (!m->over) {
+    if (!is_over(m)) {
         dt_job_begin_wait(job);
-        while (!m->over && job->failed == 0)
+        while (!is_over(m) && job->failed == 0)
             pthread_cond_wait(&job->finished_one, &job->lock);
         dt_job_end_wait(job);
     }
     int rc = job->failed;
-    if (rc < 0) {
+    if (rc < 0)
         *err = job->error; /* dt_messages_release frees the message */
-    } else {
-        m->next = job->free_messages;
-        job->free_messages = m;
-    }
+    else
+        free_message(job, m);
     pthread_mutex_unlock(&job->lock);
     return rc;
 }
@@ -118,7 +147,7 @@ int dt_comm_await(struct dt_comm *comm, struct dt_message *m, struct dt_error *e
 static int find_over(struct dt_message *const *messages, int count)
 {
     for (int i = 0; i < count; i++)
-        if (messages[i] && messages[i]->over)
+        if (messages[i] && is_over(messages[i]))
             return i;
     return -1;
 }

@@ -488,6 +488,44 @@ static void messages_do_not_wait_for_operations(void **state)
     run_ranks(2, talk_before_it_calls, NULL);
 }
 
+/* Two long messages of a channel in each direction, and one that fits. */
+static void send_long(struct dt_comm *world, void *context)
+{
+    enum { COUNT = 3, LONG = 100 };
+    const size_t bytes[COUNT] = {LONG, 5, LONG - 2};
+    static _Thread_local char out[COUNT][LONG], in[COUNT][LONG];
+    struct dt_message *sends[COUNT], *receives[COUNT];
+    int rank = dt_comm_rank(world), which;
+    struct dt_error err;
+    (void)context;
+    world->job->most = 7;
+    for (int i = 0; i < COUNT; i++) {
+        for (int k = 0; k < LONG; k++)
+            out[i][k] = (char)(rank + 3 * i + k);
+        sends[i] = dt_comm_send(world, 1 - rank, 4, out[i], bytes[i]);
+        receives[i] = dt_comm_receive(world, 1 - rank, 4, in[i], bytes[i]);
+    }
+    assert_int_equal(dt_comm_await_any(world, receives + 2, 1, &which, &err), 0);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(dt_comm_await(world, sends[i], &err), 0);
+        assert_int_equal(dt_comm_await(world, receives[i], &err), 0);
+        for (size_t k = 0; k < bytes[i]; k++)
+            assert_int_equal(in[i][k], (char)(1 - rank + 3 * i + (int)k));
+    }
+    assert_int_equal(dt_comm_barrier(world, &err), 0);
+}
+
+/* Gradients of a tied embedding, or activations of a stage, may be longer than a transport takes.
+ */
+static void long_messages_are_sent_in_pieces(void **state)
+{
+    (void)state;
+    run_ranks(2, send_long, NULL);
+    post.shaken = 3;
+    run_ranks(2, send_long, NULL);
+    post.shaken = 0;
+}
+
 static double slow_until;
 
 /* Of rank 0 nothing ends before. */
@@ -733,6 +771,7 @@ int main(void)
         cmocka_unit_test(groups_are_named_by_few_of_their_ranks),
         cmocka_unit_test(a_test_of_messages_does_not_block_submission),
         cmocka_unit_test(messages_do_not_wait_for_operations),
+        cmocka_unit_test(long_messages_are_sent_in_pieces),
         cmocka_unit_test(messages_that_move_are_waited_for),
         cmocka_unit_test(wrong_sizes_and_missing_messages_are_errors),
         cmocka_unit_test(errors_are_agreed_on),

@@ -239,6 +239,7 @@ static void run_program(struct dt_comm *world, void *context)
     struct dt_comm *groups[GROUPS] = {world};
     int rank = dt_comm_rank(world);
     world->job->patience = STANDSTILL;
+    world->job->most = MOST / 4;
     for (int g = 1; g < GROUPS; g++)
         groups[g] = group_of(p, world, g);
     for (int step = 1; step <= STEPS; step++) {
