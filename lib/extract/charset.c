@@ -324,13 +324,79 @@ static int64_t decode_utf8(const char *page, size_t size, struct dt_buffer *text
     return 0;
 }
 
-/* What iconv cannot decode at *from: one byte, or an incomplete character at the end. */
-static void replace(int reason, const char **from, size_t *left, struct dt_buffer *text)
+/* Where glibc differs from the standard: bytes that it does not decode (theirs is 0), and
+ * characters that it takes for others. Of Big5 those of Taiwan, for which glibc has no encoding
+ * with the characters of Hong Kong. */
+static const struct difference {
+    const char *iconv, *bytes;
+    uint16_t theirs, ours;
+} differences[] = {
+    {"GB18030", "\x80", 0, 0x20ac},        {"BIG5-HKSCS", "\xa1\x5a", 0, 0x2574},
+    {"BIG5-HKSCS", "\xa1\xc3", 0, 0xffe3}, {"BIG5-HKSCS", "\xa1\xc5", 0, 0x02cd},
+    {"BIG5-HKSCS", "\xa1\xfe", 0, 0xff0f}, {"BIG5-HKSCS", "\xa2\x40", 0, 0xff3c},
+    {"BIG5-HKSCS", "\xa2\xcc", 0, 0x5341}, {"BIG5-HKSCS", "\xa2\xce", 0, 0x5345},
+    {"BIG5-HKSCS", "\xa3\xe1", 0, 0x20ac}, {"BIG5-HKSCS", "", 0x2022, 0x2027},
+    {"BIG5-HKSCS", "", 0xff64, 0xfe51},    {"BIG5-HKSCS", "", 0x203e, 0x00af},
+    {"BIG5-HKSCS", "", 0x223c, 0xff5e},    {"BIG5-HKSCS", "", 0x2641, 0x2295},
+    {"BIG5-HKSCS", "", 0x2609, 0x2299},    {"BIG5-HKSCS", "", 0xff0f, 0x2215},
+    {"BIG5-HKSCS", "", 0xff3c, 0xfe68},    {"BIG5-HKSCS", "", 0x00a5, 0xffe5},
+    {"BIG5-HKSCS", "", 0x00a2, 0xffe0},    {"BIG5-HKSCS", "", 0x00a3, 0xffe1},
+    {"KOI8-U", "", 0x255d, 0x045e},        {"KOI8-U", "", 0x256c, 0x040e},
+    {"MACINTOSH", "", 0x0394, 0x2206},     {"MACINTOSH", "", 0xe01e, 0xf8ff},
+    {"MAC-CYRILLIC", "", 0x00a4, 0x20ac},
+};
+#define DIFFERENCES (sizeof differences / sizeof *differences)
+
+static bool differs(const char *name)
+{
+    for (size_t i = 0; i < DIFFERENCES; i++)
+        if (differences[i].theirs && strcmp(differences[i].iconv, name) == 0)
+            return true;
+    return false;
+}
+
+static uint32_t as_standard(const char *name, uint32_t code)
+{
+    for (size_t i = 0; i < DIFFERENCES; i++)
+        if (differences[i].theirs == code && strcmp(differences[i].iconv, name) == 0)
+            return differences[i].ours;
+    return code;
+}
+
+/* Replaces characters of the text from a place on by those of the standard. */
+static void correct(const char *name, size_t from, struct dt_buffer *text)
+{
+    struct dt_buffer part = DT_BUFFER_EMPTY;
+    char bytes[4];
+    dt_buffer_append(&part, text->data + from, text->size - from);
+    text->size = from;
+    for (size_t i = 0; i < part.size; i += dt_utf8_length(part.data[i])) {
+        uint32_t code = as_standard(name, dt_utf8_decode(part.data + i));
+        dt_buffer_append(text, bytes, dt_utf8_encode(code, bytes));
+    }
+    dt_buffer_release(&part);
+}
+
+/* What iconv cannot decode at *from: a character that it does not have, one byte, or an incomplete
+ * character at the end. Returns 1 if U+FFFD is put in its place. */
+static int replace(const char *name, int reason, const char **from, size_t *left,
+                   struct dt_buffer *text)
 {
     size_t skip = reason == EINVAL ? *left : 1;
-    dt_buffer_append(text, "\xef\xbf\xbd", 3);
+    uint32_t code = 0xfffd;
+    char bytes[4];
+    for (size_t i = 0; reason == EILSEQ && i < DIFFERENCES; i++) {
+        const struct difference *d = &differences[i];
+        size_t n = strlen(d->bytes);
+        if (n == 0 || n > *left || memcmp(*from, d->bytes, n) != 0 || strcmp(d->iconv, name) != 0)
+            continue;
+        skip = n;
+        code = d->ours;
+    }
+    dt_buffer_append(text, bytes, dt_utf8_encode(code, bytes));
     *from += skip;
     *left -= skip;
+    return code == 0xfffd;
 }
 
 /* The letter that iconv keeps until it knows whether a mark follows it, as in Vietnamese. */
@@ -343,27 +409,27 @@ static void take_last(iconv_t cd, struct dt_buffer *text)
     text->size = (size_t)(to - text->data);
 }
 
-/* shifts: the encoding has a state, which stays after what is replaced. */
-static int64_t decode_by_iconv(iconv_t cd, bool shifts, const char *page, size_t size,
+/* name: of the encoding; one that has a state keeps it after what is replaced. */
+static int64_t decode_by_iconv(iconv_t cd, const char *name, const char *page, size_t size,
                                struct dt_buffer *text)
 {
+    bool shifts = strncmp(name, "ISO-2022", 8) == 0, corrected = differs(name);
     int64_t replaced = 0;
     while (size > 0) {
         dt_buffer_reserve(text, text->size + size + size / 2 + 16);
         char *to = text->data + text->size, *from = (char *)page;
-        size_t room = text->capacity - text->size - 1;
+        size_t room = text->capacity - text->size - 1, before = text->size;
         size_t rc = iconv(cd, &from, &size, &to, &room);
+        const int reason = rc == (size_t)-1 ? errno : 0;
         text->size = (size_t)(to - text->data);
         page = from;
-        if (rc == (size_t)-1 && errno != E2BIG) {
-            const int reason = errno;
-            if (!shifts)
-                take_last(cd, text);
-            replace(reason, &page, &size, text);
-            replaced++;
-        }
+        if ((reason && reason != E2BIG && !shifts) || size == 0)
+            take_last(cd, text);
+        if (corrected)
+            correct(name, before, text);
+        if (reason && reason != E2BIG)
+            replaced += replace(name, reason, &page, &size, text);
     }
-    take_last(cd, text);
     dt_buffer_append(text, "", 0);
     return replaced;
 }
@@ -385,8 +451,7 @@ int64_t dt_charset_decode(const struct dt_charset *charset, const char *page, si
         dt_out_of_memory();
     if (cd == (iconv_t)-1)
         return -1;
-    bool shifts = strncmp(charset->iconv, "ISO-2022", 8) == 0;
-    int64_t replaced = decode_by_iconv(cd, shifts, page, size, text);
+    int64_t replaced = decode_by_iconv(cd, charset->iconv, page, size, text);
     iconv_close(cd);
     return replaced;
 }

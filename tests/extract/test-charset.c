@@ -139,6 +139,19 @@ static void bytes_become_utf8_and_replacements_are_counted(void **state)
     dt_buffer_release(&text);
 }
 
+static void what_glibc_decodes_otherwise_is_as_the_standard_says(void **state)
+{
+    (void)state;
+    assert_decoded("big5", "\xa1\xfe\xa1\xe3\xa2\x41\xa1\x45\xa4\xa4", 10, "／～∕‧中", 0);
+    assert_decoded("big5", "\xa1\x5a\xa1\xc3\xa2\x40\xa2\xcc\xa3\xe1", 10, "╴￣＼十€", 0);
+    assert_decoded("big5", "\xff\xa1\xfe", 3, "\xef\xbf\xbd／", 1);
+    assert_decoded("gbk", "\x80 12 \xd6\xd0\x80", 8, "€ 12 中€", 0);
+    assert_decoded("koi8-ru", "\xae\xbe\xad", 3, "ўЎґ", 0);
+    assert_decoded("mac", "\xc6\xf0", 2, "∆\xef\xa3\xbf", 0);
+    assert_decoded("x-mac-cyrillic", "\xff", 1, "€", 0);
+    assert_decoded("greek", "\xc4", 1, "Δ", 0);
+}
+
 /* Each encoding that has a name for it is one that this C library has. */
 static void iconv_has_every_encoding(void **state)
 {
@@ -169,6 +182,7 @@ int main(void)
         cmocka_unit_test(a_few_wrong_bytes_do_not_contradict_utf8),
         cmocka_unit_test(without_a_statement_content_and_language_decide),
         cmocka_unit_test(bytes_become_utf8_and_replacements_are_counted),
+        cmocka_unit_test(what_glibc_decodes_otherwise_is_as_the_standard_says),
         cmocka_unit_test(iconv_has_every_encoding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
