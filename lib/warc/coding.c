@@ -73,10 +73,15 @@ static enum dt_warc_body decode_deflate(const char *data, size_t size, size_t mo
     return size > most ? DT_WARC_BODY_TOO_LONG : DT_WARC_BODY_DECODED;
 }
 
+static bool begins_frame(const char *data, size_t size)
+{
+    return size >= 4 && memcmp(data, "\x28\xb5\x2f\xfd", 4) == 0;
+}
+
 static enum dt_warc_body decode_zstd(const char *data, size_t size, size_t most,
                                      struct dt_buffer *out)
 {
-    if (size < 4 || memcmp(data, "\x28\xb5\x2f\xfd", 4) != 0) {
+    if (!begins_frame(data, size)) {
         dt_buffer_append(out, data, size);
         return size > most ? DT_WARC_BODY_TOO_LONG : DT_WARC_BODY_DECODED;
     }
@@ -85,7 +90,8 @@ static enum dt_warc_body decode_zstd(const char *data, size_t size, size_t most,
     size_t rc = 1;
     bool stuck = false;
     ZSTD_DCtx_setParameter(stream, ZSTD_d_windowLogMax, WINDOW_LOG);
-    while (rc != 0 && !ZSTD_isError(rc) && !stuck && out->size <= most) {
+    while ((rc != 0 || begins_frame(data + in.pos, size - in.pos)) && !ZSTD_isError(rc) && !stuck &&
+           out->size <= most) {
         size_t room = make_room(out, most), before = in.pos;
         ZSTD_outBuffer to = {out->data + out->size, room, 0};
         rc = ZSTD_decompressStream(stream, &to, &in);

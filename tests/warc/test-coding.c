@@ -115,6 +115,22 @@ static void members_of_gzip_are_joined(void **state)
     dt_buffer_release(&data);
 }
 
+static void frames_of_zstd_are_joined(void **state)
+{
+    struct dt_buffer data = DT_BUFFER_EMPTY;
+    (void)state;
+    add_compressed(&data, 0, "one ");
+    add_compressed(&data, 0, "two");
+    expect("zstd", &data, 7, DT_WARC_BODY_DECODED, "one two");
+    expect("zstd", &data, 6, DT_WARC_BODY_TOO_LONG, "one two");
+    data.size--;
+    expect("zstd", &data, 99, DT_WARC_BODY_CUT, "one tw");
+    data.size++;
+    dt_buffer_append(&data, "\x28\xb5\x2f", 3); /* what follows is not a frame */
+    expect("zstd", &data, 99, DT_WARC_BODY_DECODED, "one two");
+    dt_buffer_release(&data);
+}
+
 /* Of which zstd has the end before there is room for it. */
 static void a_block_larger_than_the_room_is_decoded(void **state)
 {
@@ -195,6 +211,7 @@ int main(void)
         cmocka_unit_test(unknown_codings_are_named),
         cmocka_unit_test(compressed_bodies_are_decoded_or_named),
         cmocka_unit_test(members_of_gzip_are_joined),
+        cmocka_unit_test(frames_of_zstd_are_joined),
         cmocka_unit_test(a_block_larger_than_the_room_is_decoded),
         cmocka_unit_test(damaged_bodies_are_named),
     };
