@@ -74,6 +74,12 @@ static bool read_chunk_size(const char *body, size_t size, size_t *at, size_t *c
     return true;
 }
 
+/* Whether the end of the body is the beginning of the size of a chunk. */
+static bool is_cut_size(const char *text, size_t size)
+{
+    return hex_digit(*text) >= 0 && memchr(text, '\n', size) == NULL;
+}
+
 static enum dt_warc_body join_chunks(const char *body, size_t size, struct dt_buffer *out)
 {
     size_t at = 0, chunk;
@@ -90,7 +96,7 @@ static enum dt_warc_body join_chunks(const char *body, size_t size, struct dt_bu
         if (n < chunk || at == size)
             return DT_WARC_BODY_CUT;
         if (!read_chunk_size(body, size, &at, &chunk))
-            return DT_WARC_BODY_DAMAGED;
+            return is_cut_size(body + at, size - at) ? DT_WARC_BODY_CUT : DT_WARC_BODY_DAMAGED;
     }
     return DT_WARC_BODY_DECODED;
 }

@@ -55,7 +55,10 @@ static void chunks_are_joined(void **state)
     assert_decodes(CHUNKED "2\nab\n1\nc\n0\n\n", DT_WARC_BODY_DECODED, "abc");
     assert_decodes(CHUNKED "5\r\nab", DT_WARC_BODY_CUT, "ab");
     assert_decodes(CHUNKED "2\r\nab\r\n", DT_WARC_BODY_CUT, "ab");
+    assert_decodes(CHUNKED "2\r\nab\r\n1f", DT_WARC_BODY_CUT, "ab");
+    assert_decodes(CHUNKED "2\r\nab\r\n0\r", DT_WARC_BODY_CUT, "ab");
     assert_decodes(CHUNKED "2\r\nabXX\r\n", DT_WARC_BODY_DAMAGED, "ab");
+    assert_decodes(CHUNKED "2\r\nabXX", DT_WARC_BODY_DAMAGED, "ab");
     assert_decodes(CHUNKED "ffffffff\r\nab", DT_WARC_BODY_CUT, "ab");
 }
 
