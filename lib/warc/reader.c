@@ -103,6 +103,12 @@ void dt_warc_reader_add_member(struct dt_buffer *json, const char *name, const c
     dt_buffer_release(&repaired);
 }
 
+static bool is_in_brackets(const char *value, size_t size)
+{
+    return size > 1 && value[0] == '<' && value[size - 1] == '>';
+}
+
+/* Some writers put addresses in <>. */
 static void describe(const struct dt_warc_record *r, struct dt_buffer *meta)
 {
     static const struct {
@@ -114,6 +120,8 @@ static void describe(const struct dt_warc_record *r, struct dt_buffer *meta)
     dt_buffer_add_char(meta, '{');
     for (size_t i = 0, size; i < sizeof rows / sizeof *rows; i++) {
         const char *value = field(r, rows[i].field, &size);
+        if (value && i == 0 && is_in_brackets(value, size))
+            value++, size -= 2;
         if (value)
             dt_warc_reader_add_member(meta, rows[i].member, value, size);
     }
