@@ -45,8 +45,11 @@ static bool is_type(const char *value, size_t size, const char *type)
     return size >= n && strncasecmp(value, type, n) == 0 && (size == n || strchr(" ;,", value[n]));
 }
 
+/* After a byte order mark of UTF-8. */
 static bool begins_as_html(const char *page, size_t size)
 {
+    if (size >= 3 && memcmp(page, "\xef\xbb\xbf", 3) == 0)
+        page += 3, size -= 3;
     while (size > 0 && (unsigned char)*page <= ' ')
         page++, size--;
     return size > 1 && *page == '<' && page[1] != '?';

@@ -254,6 +254,11 @@ END
     [ "$(dt-extract -q web.warc | jq -r .text)" = "One: $text" ]
 }
 
+@test "a page that begins with a byte order mark is HTML, also without a type" {
+    record response $'HTTP/1.1 200 OK\r\n\r\n\xef\xbb\xbf'"$(html One)" >web.warc
+    [ "$(dt-extract -q web.warc | jq -c '[.meta.title,.meta.charset]')" = '["One","UTF-8"]' ]
+}
+
 @test "binary bodies are dropped, whatever their type says" {
     for magic in '\x89PNG\r\n\x1a\n' '%%PDF-1.4 <p>x</p>' 'PK\x03\x04' '\x1f\x8b\x08'; do
         { printf 'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n'
