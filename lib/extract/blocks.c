@@ -110,14 +110,22 @@ static void append_collapsed(struct builder *b, const char *text, size_t size)
     }
 }
 
-/* Of preformatted text only the line end after the start tag is left out. */
+/* Of preformatted text only the line end after the start tag is left out. Carriage returns belong
+ * to line ends, or are some. */
 static void append_verbatim(struct builder *b, const char *text, size_t size)
 {
-    if (!b->begun && size > 0 && text[0] == '\n')
-        text++, size--;
+    const char *end = text + size;
+    if (!b->begun && size > 0 && (*text == '\n' || *text == '\r'))
+        text += size > 1 && memcmp(text, "\r\n", 2) == 0 ? 2 : 1;
     b->space = false;
-    if (size > 0)
-        append(b, text, size);
+    for (const char *stop; text < end; text = stop + 1) {
+        stop = memchr(text, '\r', (size_t)(end - text));
+        stop = stop ? stop : end;
+        if (stop > text)
+            append(b, text, (size_t)(stop - text));
+        if (stop < end && (stop + 1 == end || stop[1] != '\n'))
+            append(b, "\n", 1);
+    }
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */

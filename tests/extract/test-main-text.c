@@ -79,6 +79,14 @@ static void structure_is_kept(void **state)
                     "a | 1 kg\nNext\n2. " TEXT);
 }
 
+static void line_ends_of_preformatted_text_are_those_of_browsers(void **state)
+{
+    (void)state;
+    assert_extracts(&all_text, "<pre>\r\nint  x;\r\n\r\ty;\rz\r</pre>b", "int  x;\n\n\ty;\nz\nb");
+    assert_extracts(&all_text, "<pre>\r\r\na</pre>", "\na");
+    assert_extracts(&all_text, "a<pre>\r</pre>b<pre>\r\n</pre>c", "a\nb\nc");
+}
+
 /* Where no name says what holds the text, sentences beside its paragraphs belong to it; others do
  * not, nor do links. */
 static void short_paragraphs_begin_and_end_a_text(void **state)
@@ -234,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(boilerplate_is_dropped),
         cmocka_unit_test(structure_is_kept),
+        cmocka_unit_test(line_ends_of_preformatted_text_are_those_of_browsers),
         cmocka_unit_test(short_paragraphs_begin_and_end_a_text),
         cmocka_unit_test(white_space_and_references_are_those_of_browsers),
         cmocka_unit_test(what_is_not_shown_is_left_out),
