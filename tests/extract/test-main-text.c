@@ -172,6 +172,20 @@ static void facts_are_in_meta(void **state)
     dt_document_release(&d);
 }
 
+static void tags_in_a_title_or_a_form_are_text(void **state)
+{
+    static const char page[] =
+        "<TITLE lang=en>Use <b> & &lt;i> in <u>HTML</u></Title ><article><p>" TEXT
+        "<textarea></article><p>a</textarea><p>B. " TEXT "</article><title>none";
+    struct dt_document d;
+    (void)state;
+    d = extract_as(page, sizeof page - 1, &all_text, DT_PAGE_KEPT);
+    assert_string_equal(d.meta.data,
+                        "{\"title\":\"Use <b> & <i> in <u>HTML</u>\",\"charset\":\"UTF-8\"}");
+    assert_string_equal(d.text.data, TEXT "\nB. " TEXT);
+    dt_document_release(&d);
+}
+
 /* A part, repeated to this size. */
 static struct dt_buffer repeat(const char *start, const char *part, size_t size)
 {
@@ -199,6 +213,8 @@ static void hostile_pages_are_bounded(void **state)
         {"x <a ", "\" =", DT_PAGE_KEPT},
         {"x<p", " x='", DT_PAGE_KEPT},
         {"x<script>", "</scrip", DT_PAGE_KEPT},
+        {"x", "<title>", DT_PAGE_NESTING},
+        {"x", "<textarea>", DT_PAGE_NESTING},
         {"x", "<br>y", DT_PAGE_KEPT},
         {"x", "<td>y", DT_PAGE_KEPT},
         {"<ul><li>x", "<li>y", DT_PAGE_KEPT},
@@ -251,6 +267,7 @@ int main(void)
         cmocka_unit_test(a_page_inside_of_a_sidebar_is_found),
         cmocka_unit_test(without_names_the_densest_element_is_taken),
         cmocka_unit_test(facts_are_in_meta),
+        cmocka_unit_test(tags_in_a_title_or_a_form_are_text),
         cmocka_unit_test(hostile_pages_are_bounded),
         cmocka_unit_test(a_tag_of_very_many_attributes_is_read),
     };

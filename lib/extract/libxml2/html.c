@@ -142,17 +142,55 @@ static const char *copy_tag(const struct dt_html_events *events, const char *p, 
     return p;
 }
 
-/* After the content of script and style, which has no tags. */
-static const char *end_of_raw_text(const char *tag, const char *p, const char *stop)
+static bool is_tag(const char *tag, const char *name)
 {
-    size_t n = strncasecmp(tag, "<script", 7) == 0 ? 6 : strncasecmp(tag, "<style", 6) == 0 ? 5 : 0;
-    bool named = n > 0 && (tag[n + 1] == '>' || tag[n + 1] == '/' || is_space(tag[n + 1]));
-    if (!named)
-        return p;
+    size_t n = strlen(name);
+    char after = strncasecmp(tag + 1, name, n) == 0 ? tag[n + 1] : '\0';
+    return after == '>' || after == '/' || is_space(after);
+}
+
+/* The first end tag of this name at or after p; stop if there is none. */
+static const char *find_end(const char *name, const char *p, const char *stop)
+{
+    size_t n = strlen(name);
     for (; p < stop && (p = memchr(p, '<', (size_t)(stop - p))) != NULL; p++)
-        if ((size_t)(stop - p) > n + 1 && p[1] == '/' && strncasecmp(p + 2, tag + 1, n) == 0)
+        if ((size_t)(stop - p) > n + 1 && p[1] == '/' && strncasecmp(p + 2, name, n) == 0)
             return p;
     return stop;
+}
+
+/* Appends text in which tags are none. */
+static void append_text(struct dt_buffer *out, const char *p, const char *stop)
+{
+    for (const char *found; p < stop; p = found + 1) {
+        found = memchr(p, '<', (size_t)(stop - p));
+        found = found ? found : stop;
+        append(out, p, (size_t)(found - p), false);
+        dt_buffer_add_string(out, found < stop ? "&#60;" : "");
+    }
+}
+
+/* What was not found in a page is not searched again. */
+struct missing {
+    bool comment, title, textarea;
+};
+
+/* After the content of elements that has no tags: that of script and style is left out, that of
+ * title and textarea is text, if it has an end. */
+static const char *take_raw_text(const char *tag, const char *p, const char *stop,
+                                 struct missing *missing, struct dt_buffer *out)
+{
+    if (is_tag(tag, "script") || is_tag(tag, "style"))
+        return find_end(is_tag(tag, "style") ? "style" : "script", p, stop);
+    bool title = is_tag(tag, "title"), *none = title ? &missing->title : &missing->textarea;
+    if (*none || (!title && !is_tag(tag, "textarea")))
+        return p;
+    const char *end = find_end(title ? "title" : "textarea", p, stop);
+    *none = end == stop;
+    if (*none)
+        return p;
+    append_text(out, p, end);
+    return end;
 }
 
 /* After the comment at p, which "<!-->" and "<!--->" are, too; without an end, after its start. */
@@ -181,7 +219,8 @@ static void reduce(const struct dt_html_events *events, const char *html, size_t
                    struct dt_buffer *out)
 {
     const char *stop = html + size, *p = html, *from = html;
-    bool unended = false, empty;
+    struct missing missing = {0};
+    bool empty;
     dt_buffer_reserve(out, size + 1);
     while (p < stop && (p = memchr(p, '<', (size_t)(stop - p))) != NULL) {
         size_t left = (size_t)(stop - p);
@@ -190,8 +229,8 @@ static void reduce(const struct dt_html_events *events, const char *html, size_t
         const char *start = p++;
         if (!comment && !tag)
             continue;
-        const char *end = comment ? end_of_comment(start, stop, &unended) : start;
-        if (comment && unended)
+        const char *end = comment ? end_of_comment(start, stop, &missing.comment) : start;
+        if (comment && missing.comment)
             continue;
         append(out, from, (size_t)(start - from), false);
         from = p = end;
@@ -200,7 +239,7 @@ static void reduce(const struct dt_html_events *events, const char *html, size_t
             dt_buffer_append(out, ">", end < stop);
             from = p = end + (end < stop);
             if (!empty) /* libxml2 takes <script/> as empty */
-                from = p = end_of_raw_text(start, p, stop);
+                from = p = take_raw_text(start, p, stop, &missing, out);
         }
     }
     append(out, from, (size_t)(stop - from), false);
