@@ -18,6 +18,8 @@ struct builder {
     bool space, item, row;      /* pending: white space, a mark of an item, a separator of cells */
     int breaks;                 /* since the last text */
     uint32_t at;                /* the current node */
+    uint32_t link;              /* of which the address is written, or UINT32_MAX; */
+    bool bracket;               /* and the bracket before its text was */
     struct dt_text_block block; /* being built; begun when it has text */
     bool begun;
 };
@@ -70,6 +72,11 @@ static void append(struct builder *b, const char *text, size_t size)
         dt_buffer_append(&b->out->text, " | ", 3);
     else if (b->space && b->out->text.data[b->out->text.size - 1] != '\n')
         dt_buffer_add_char(&b->out->text, ' ');
+    if (b->link != UINT32_MAX && !b->bracket) {
+        dt_buffer_add_char(&b->out->text, '[');
+        b->block.links++;
+        b->bracket = true;
+    }
     if (b->links > 0)
         b->block.links += (uint32_t)size;
     b->space = b->row = false;
@@ -156,6 +163,23 @@ static uint32_t count_marks(const char *text, size_t size)
     return count;
 }
 
+/* A link that goes on in the next block has its address there, too. */
+static void close_bracket(struct builder *b)
+{
+    const struct dt_tree *t = b->tree;
+    if (!b->bracket)
+        return;
+    struct dt_buffer *text = &b->out->text;
+    size_t breaks = 0; /* at its end */
+    for (b->bracket = false; text->data[text->size - 1] == '\n'; breaks++)
+        text->size--;
+    dt_buffer_add_string(text, "](");
+    dt_buffer_append(text, t->text.data + t->nodes[b->link].text, t->nodes[b->link].size);
+    dt_buffer_add_string(text, ")");
+    while (breaks-- > 0)
+        dt_buffer_add_char(text, '\n');
+}
+
 static void flush(struct builder *b)
 {
     struct dt_blocks *out = b->out;
@@ -165,6 +189,7 @@ static void flush(struct builder *b)
     b->breaks = 0;
     while (out->text.size > b->block.text && strchr(" \n", out->text.data[out->text.size - 1]))
         out->text.size--;
+    close_bracket(b);
     b->block.size = (uint32_t)out->text.size - b->block.text;
     if (b->block.size == 0)
         return;
@@ -227,13 +252,8 @@ static void close_node(struct builder *b, uint32_t i)
     const struct dt_node *n = &b->tree->nodes[i];
     if (n->tag == DT_TAG_LINK) {
         b->links--;
-        if (n->size > 0 && b->begun && b->out->text.data[b->out->text.size - 1] == '[') {
-            b->out->text.size--; /* a picture, say */
-        } else if (n->size > 0 && b->begun) {
-            dt_buffer_add_string(&b->out->text, "](");
-            dt_buffer_append(&b->out->text, b->tree->text.data + n->text, n->size);
-            dt_buffer_add_char(&b->out->text, ')');
-        }
+        close_bracket(b);
+        b->link = UINT32_MAX;
         return;
     }
     if (!is_block((enum dt_tag)n->tag))
@@ -279,8 +299,8 @@ static uint32_t open_node(struct builder *b, uint32_t i)
         return n->end;
     if (n->tag == DT_TAG_LINK) {
         b->links++;
-        if (n->size > 0)
-            append(b, "[", 1);
+        close_bracket(b);
+        b->link = n->size > 0 ? i : UINT32_MAX;
     }
     b->open[b->depth++] = i;
     return i + 1;
@@ -288,7 +308,11 @@ static uint32_t open_node(struct builder *b, uint32_t i)
 
 void dt_blocks_build(struct dt_blocks *blocks, const struct dt_tree *tree, bool keep_hints)
 {
-    struct builder b = {.out = blocks, .tree = tree, .keep_hints = keep_hints, .table = UINT32_MAX};
+    struct builder b = {.out = blocks,
+                        .tree = tree,
+                        .keep_hints = keep_hints,
+                        .table = UINT32_MAX,
+                        .link = UINT32_MAX};
     blocks->count = 0;
     dt_buffer_clear(&blocks->text);
     for (uint32_t i = 0; i < tree->count;) {

@@ -132,6 +132,14 @@ static void links_are_kept_if_wanted(void **state)
                     "<article><p>" TEXT " <a href='/a?b=1&amp;c'>More <b>here</b></a> "
                     "<a href=/p><img></a>end</article>",
                     TEXT " [More here](/a?b=1&c) end");
+    /* around blocks, each has the address */
+    assert_extracts(&with_links,
+                    "<article><p>" TEXT
+                    "</p><li><a href=/q><div>one</div> <div>two</div></a> three "
+                    "<p>B. " TEXT "</article>",
+                    TEXT "\n- [one](/q)\n[two](/q)\nthree\nB. " TEXT);
+    assert_extracts(&with_links, "<article><p>" TEXT " <a href=/a>b<br></a> c<p>B. " TEXT,
+                    TEXT " [b](/a)\nc\nB. " TEXT);
 }
 
 /* Names against elements that have most of the text are wrong. */
