@@ -10,6 +10,7 @@
 #include "warc/reader.h"
 #include "warc/response.h"
 #include "warc/warc.h"
+#include "json/json-scan.h"
 
 const char *const dt_page_outcome_names[DT_PAGE_OUTCOMES] = {
     "kept",   "other-record", "revisit",  "http",    "status",  "type",   "truncated",
@@ -288,19 +289,48 @@ static bool has_members(const struct dt_buffer *json)
            json->data[1 + strspn(json->data + 1, " \t\r\n")] != '}';
 }
 
-/* Replaces meta: members of a JSON object stay before the new ones. */
+static bool has_member(const struct dt_buffer *json, struct dt_json_span wanted)
+{
+    struct dt_json_scan s = {.p = json->data, .end = json->data + json->size};
+    size_t n = (size_t)(wanted.to - wanted.from);
+    struct dt_json_span name;
+    dt_json_skip_char(&s, '{');
+    do {
+        if (!dt_json_skip_name(&s, &name) || !dt_json_skip_value(&s, 1))
+            return false;
+        if ((size_t)(name.to - name.from) == n && memcmp(name.from, wanted.from, n) == 0)
+            return true;
+    } while (dt_json_skip_char(&s, ','));
+    return false;
+}
+
+/* Adds those of the new members whose names the object does not have. */
+static void add_members(struct dt_buffer *json, const struct dt_buffer *new)
+{
+    struct dt_json_scan s = {.p = new->data, .end = new->data + new->size};
+    struct dt_buffer added = DT_BUFFER_EMPTY;
+    struct dt_json_span name;
+    dt_json_skip_char(&s, '{');
+    while (dt_json_skip_name(&s, &name) && dt_json_skip_value(&s, 1)) {
+        if (!has_member(json, name))
+            dt_buffer_printf(&added, ",\"%.*s", (int)(s.p - name.from), name.from);
+        dt_json_skip_char(&s, ',');
+    }
+    json->size--;
+    dt_buffer_append(json, added.data, added.size);
+    dt_buffer_add_char(json, '}');
+    dt_buffer_release(&added);
+}
+
+/* Replaces meta: members of a JSON object stay before the new ones, and instead of those of the
+ * same names. */
 static void set_meta(struct dt_document *document, struct dt_buffer *meta)
 {
-    struct dt_buffer *old = &document->meta;
-    if (has_members(old)) {
-        old->size--;
-        dt_buffer_add_string(old, meta->size > 1 ? "," : "");
-        dt_buffer_append(old, meta->data + 1, meta->size - 1);
-        dt_buffer_add_char(old, '}');
-        return;
-    }
     dt_buffer_add_char(meta, '}');
-    swap(old, meta);
+    if (has_members(&document->meta))
+        add_members(&document->meta, meta);
+    else
+        swap(&document->meta, meta);
 }
 
 enum dt_page_outcome dt_page_extract(const struct dt_page_options *options,

@@ -203,6 +203,13 @@ END
     done
 }
 
+@test "members of meta that the input has are not written again" {
+    printf '%s\n' '{"id":"1","text":"<html lang=de><title>A</title><link rel=canonical href=http://c/>%s","url":"http://u/","meta":{"title":"B", "a" : [1]}}' >in
+    sed -i "s|%s|$(html Here)|" in
+    grep -qF '"meta":{"title":"B", "a" : [1],"url":"http://u/","lang_hint":"de","charset":"UTF-8"}' <(dt-extract -q in) ||
+        { dt-extract -q in; return 1; }
+}
+
 @test "codings and encodings are decoded" {
     html 'Café' | iconv -t latin1 | gzip -c >body
     { printf 'HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=iso-8859-1\r\nContent-Encoding: gzip\r\n\r\n'
