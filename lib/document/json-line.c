@@ -2,20 +2,30 @@
 #include "document/json-line.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "json/json-scan.h"
 
-static bool is_named(struct dt_json_span name, const char *expected)
+/* The size of the name, if the path begins with it; else SIZE_MAX. */
+static size_t match_name(struct dt_json_span name, const char *path)
 {
     size_t n = (size_t)(name.to - name.from);
     if (memchr(name.from, '\\', n) == NULL)
-        return n == strlen(expected) && memcmp(name.from, expected, n) == 0;
+        return strncmp(path, name.from, n) == 0 ? n : SIZE_MAX;
     struct dt_buffer plain = DT_BUFFER_EMPTY;
     dt_json_unescape(name, &plain);
-    bool same = plain.size == strlen(expected) && memcmp(plain.data, expected, plain.size) == 0;
+    bool begins =
+        strnlen(path, plain.size) == plain.size && memcmp(path, plain.data, plain.size) == 0;
+    n = begins ? plain.size : SIZE_MAX;
     dt_buffer_release(&plain);
-    return same;
+    return n;
+}
+
+static bool is_named(struct dt_json_span name, const char *expected)
+{
+    size_t n = match_name(name, expected);
+    return n != SIZE_MAX && expected[n] == '\0';
 }
 
 /* Spans of the members of a line: values, strings with their quotes; from is NULL if absent. */
@@ -41,8 +51,8 @@ static void add_member(struct dt_buffer *b, const char *comma, struct dt_json_sp
 /* The rest of the path after its first name, if that is name; else NULL. */
 static const char *path_below(struct dt_json_span name, const char *path)
 {
-    size_t n = (size_t)(name.to - name.from);
-    return strncmp(path, name.from, n) == 0 && path[n] == '.' && path[n + 1] ? path + n + 1 : NULL;
+    size_t n = match_name(name, path);
+    return n != SIZE_MAX && path[n] == '.' && path[n + 1] ? path + n + 1 : NULL;
 }
 
 /* Takes the text from below an object; the object's other members are added to

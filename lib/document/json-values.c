@@ -114,7 +114,7 @@ static int read_string(struct reader *r, struct dt_error *err)
 
 static bool is_structure(char c)
 {
-    return strchr("{}[]:,", c) != NULL;
+    return c != '\0' && strchr("{}[]:,", c) != NULL;
 }
 
 /* White space stays where it separates two values, which is an error that the parser reports. */
@@ -177,6 +177,20 @@ static int read_values(struct reader *r, size_t base, struct dt_error *err)
 
 /* --- the list in an object -------------------------------------------------------------------- */
 
+/* Whether the string in text, with its quotes, is this name. */
+static bool is_named(const struct reader *r, const char *name, size_t size)
+{
+    struct dt_json_scan s = {.p = r->text.data, .end = r->text.data + r->text.size};
+    struct dt_json_span string;
+    struct dt_buffer plain = DT_BUFFER_EMPTY;
+    if (!dt_json_skip_string(&s, &string))
+        return false;
+    dt_json_unescape(string, &plain);
+    bool same = plain.size == size && memcmp(plain.data, name, size) == 0;
+    dt_buffer_release(&plain);
+    return same;
+}
+
 static int no_list(const struct reader *r, struct dt_error *err)
 {
     return dt_fail(err, DT_EFORMAT, "%s: has no list '%s', which --field %s" LIST ".%s names",
@@ -201,7 +215,7 @@ static int find_member(struct reader *r, const char *name, size_t size, struct d
         r->keep = true;
         DT_TRY(read_string(r, err));
         r->keep = false;
-        bool found = r->text.size == size + 2 && memcmp(r->text.data + 1, name, size) == 0;
+        bool found = is_named(r, name, size);
         DT_TRY(expect(r, ':', "':' expected", err));
         if (found)
             break;

@@ -35,6 +35,7 @@ static void a_list_in_an_object_is_named_by_the_field(void **state)
         "{\"t\": {\"u\": \"a\"}}, {\"t\":\n{\"u\":\"b\"}}], \"z\": [{}]}, \"end\": {}}\n";
     (void)state;
     READS("x.rows[].t.u", file, "f:1=a{\"t\":{}}|f:2=b{\"t\":{}}|");
+    READS("x.y[].t", "{\n\"\\u0078\":{\"\\/\":0,\"\\u0079\":[{\"t\":\"a\"}]}}", "f:1=a|");
     READS("r[].t", "{\n\"r\":[]}\n{\"r\":[{\"t\":\"a\"}]}", "f:1=a|");
     assert_field_refused("x.none[].t", file,
                          "f: has no list 'x.none', which --field x.none[].t names");
@@ -43,6 +44,18 @@ static void a_list_in_an_object_is_named_by_the_field(void **state)
     assert_field_refused("r[].t", "{\"r\":[]",
                          "f: ends inside the value of JSON that begins in line 1: the "
                          "file was cut, or a quotation mark or a bracket is missing");
+}
+
+/* No part of JSON, so that it closes no bracket. */
+static void a_zero_byte_is_an_error(void **state)
+{
+    static const char data[] = "{\"x\":[1\0,\"r\":[{\"t\":\"a\"}]}";
+    const struct dt_documents_options options = {.format = DT_DOCUMENT_FORMAT_JSON,
+                                                 .field = "r[].t"};
+    struct dt_buffer out = DT_BUFFER_EMPTY;
+    (void)state;
+    assert_int_equal(list(&options, data, sizeof data - 1, &out, NULL), DT_EFORMAT);
+    dt_buffer_release(&out);
 }
 
 /* Of what is wrong between elements the rest of the file cannot be found. */
@@ -179,6 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elements_of_arrays_are_documents),
         cmocka_unit_test(a_list_in_an_object_is_named_by_the_field),
+        cmocka_unit_test(a_zero_byte_is_an_error),
         cmocka_unit_test(errors_between_elements_end_the_file),
         cmocka_unit_test(bad_elements_follow_the_policy),
         cmocka_unit_test(elements_may_lie_anywhere),
