@@ -6,7 +6,7 @@
 
 #include "eval/translation-words.h"
 #include "tasks/task-internal.h"
-#include "unicode/unicode.h"
+#include "unicode/case.h"
 #include "unicode/utf8.h"
 
 #define NUMBER_AFTER_MARKS "#### (\\-?[0-9\\.\\,]+)" /* the default of the harness */
@@ -43,71 +43,11 @@ static void strip(struct dt_buffer *b)
     *b = kept;
 }
 
-static uint32_t upper(uint32_t code)
-{
-    uint32_t title = dt_unicode_title(code);
-    return title == 0x1c5 || title == 0x1c8 || title == 0x1cb || title == 0x1f2 ? title - 1 : title;
-}
-
-#define SIGMA       0x3a3 /* whose small letter at the end of a word is U+03C2 */
-#define FINAL_SIGMA 0x3c2
-#define DOTTED_I    0x130 /* whose small letter is i and U+0307 */
-
-static bool is_cased(uint32_t code)
-{
-    enum dt_category category = dt_unicode_category(code);
-    bool is_other = code == 0xaa || code == 0xba || (code >= 0x2160 && code <= 0x217f) ||
-                    (code >= 0x24b6 && code <= 0x24e9);
-    return is_other || (category >= DT_CATEGORY_LU && category <= DT_CATEGORY_LT);
-}
-
-/* Case_Ignorable of Unicode: characters inside words that have no case. */
-static bool is_ignorable(uint32_t code)
-{
-    static const uint32_t others[] = {'\'',   '.',    ':',    0xb7,   0x387,  0x55f,
-                                      0x5f4,  0x2018, 0x2019, 0x2024, 0x2027, 0xfe13,
-                                      0xfe52, 0xfe55, 0xff07, 0xff0e, 0xff1a};
-    enum dt_category category = dt_unicode_category(code);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (code == others[i])
-            return true;
-    return category == DT_CATEGORY_MN || category == DT_CATEGORY_ME || category == DT_CATEGORY_CF ||
-           category == DT_CATEGORY_LM || category == DT_CATEGORY_SK;
-}
-
-/* Whether a letter of the same word follows. */
-static bool goes_on(const char *text, size_t size)
-{
-    uint32_t code = 0;
-    for (size_t at = 0, taken; at < size; at += taken) {
-        taken = dt_utf8_next(text + at, size - at, &code);
-        if (taken == 0 || !is_ignorable(code))
-            return taken > 0 && is_cased(code);
-    }
-    return false;
-}
-
-/* str.upper(), of characters whose capital is one character, or str.lower(). */
-static void change_case(struct dt_buffer *b, bool up)
+/* str.upper() or str.lower() */
+static void change_case(struct dt_buffer *b, enum dt_case how)
 {
     struct dt_buffer changed = DT_BUFFER_EMPTY;
-    bool in_word = false; /* a letter with case is before */
-    for (size_t at = 0, taken; at < b->size; at += taken ? taken : 1) {
-        uint32_t code = 0;
-        char bytes[4];
-        taken = dt_utf8_next(b->data + at, b->size - at, &code);
-        const char *rest = b->data + at + taken;
-        bool ends = in_word && !up && code == SIGMA && !goes_on(rest, b->size - at - taken);
-        in_word = taken > 0 && (is_ignorable(code) ? in_word : is_cased(code));
-        if (taken == 0) {
-            dt_buffer_add_char(&changed, b->data[at]);
-            continue;
-        }
-        uint32_t other = ends ? FINAL_SIGMA : up ? upper(code) : dt_unicode_lower(code);
-        dt_buffer_append(&changed, bytes, dt_utf8_encode(other, bytes));
-        if (code == DOTTED_I && !up)
-            dt_buffer_add_string(&changed, "\xcc\x87");
-    }
+    dt_case_change(how, b->data, b->size, &changed);
     dt_buffer_release(b);
     *b = changed;
 }
@@ -180,7 +120,7 @@ void dt_task_filter_apply(const struct dt_task_filter *filter, const char *text,
         else if (s->kind == DT_TASK_STEP_REMOVE_WHITESPACE)
             strip(out);
         else if (s->kind != DT_TASK_STEP_TAKE_FIRST)
-            change_case(out, s->kind == DT_TASK_STEP_UPPERCASE);
+            change_case(out, s->kind == DT_TASK_STEP_UPPERCASE ? DT_CASE_UPPER : DT_CASE_LOWER);
     }
 }
 
@@ -206,7 +146,7 @@ static void normalize(const struct dt_task_metric *m, struct dt_buffer *b)
         *b = out;
     }
     if (m->ignore_case)
-        change_case(b, false);
+        change_case(b, DT_CASE_LOWER);
     size_t kept = 0;
     for (size_t i = 0; i < b->size; i++)
         if (!is_left_out(m, b->data[i]))

@@ -7,48 +7,19 @@
 
 #include "pretokenize/regex.h"
 #include "template/template-internal.h"
+#include "unicode/case.h"
 #include "unicode/unicode.h"
 #include "unicode/utf8.h"
 
 /* --- characters -------------------------------------------------------------------------------*/
-
-/* Characters whose capital letters are several, or another than the title case, and those whose
- * small letters are several or depend on their place. They are refused. */
-static bool has_simple_case(uint32_t c, bool upper)
-{
-    if (!upper)
-        return c != 0x130 && c != 0x3a3;
-    static const uint32_t ranges[][2] = {{0xdf, 0xdf},     {0x149, 0x149},   {0x1c4, 0x1cc},
-                                         {0x1f0, 0x1f3},   {0x390, 0x390},   {0x3b0, 0x3b0},
-                                         {0x587, 0x587},   {0x10d0, 0x10ff}, {0x1e96, 0x1e9e},
-                                         {0x1f50, 0x1f56}, {0x1f80, 0x1fff}, {0xfb00, 0xfb17}};
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-        if (c >= ranges[i][0] && c <= ranges[i][1])
-            return false;
-    return true;
-}
-
-enum { CASE_UPPER, CASE_LOWER, CASE_CAPITALIZE };
 
 static int change_case(struct call *c, struct value *result)
 {
     struct dt_buffer b = DT_BUFFER_EMPTY;
     struct value text;
     DT_TRY(dt_template_subject_text(c, &text));
-    for (size_t i = 0, length; i < text.size; i += length) {
-        uint32_t code;
-        char bytes[4];
-        int how = c->function->number;
-        length = dt_utf8_next(text.text + i, text.size - i, &code);
-        bool upper = how == CASE_UPPER || (how == CASE_CAPITALIZE && i == 0);
-        if (!has_simple_case(code, upper)) {
-            dt_buffer_release(&b);
-            return dt_template_error(c->r, "%s of U+%04" PRIX32 " is not supported",
-                                     c->function->name, code);
-        }
-        code = upper ? dt_unicode_title(code) : dt_unicode_lower(code);
-        dt_buffer_append(&b, bytes, dt_utf8_encode(code, bytes));
-    }
+    DT_TRY(dt_template_may_use(c->r, text.size, DT_UNICODE_CASE_MAX));
+    dt_case_change((enum dt_case)c->function->number, text.text, text.size, &b);
     return dt_template_buffer(c->r, &b, result);
 }
 
@@ -451,25 +422,25 @@ static int indent(struct call *c, struct value *result)
  * --------------------------------------------------------------------------------------*/
 
 const struct function dt_template_string_filters[] = {
-    {"capitalize", "", change_case, CASE_CAPITALIZE},
+    {"capitalize", "", change_case, DT_CASE_CAPITALIZE},
     {"indent", "width first blank", indent, 0},
-    {"lower", "", change_case, CASE_LOWER},
+    {"lower", "", change_case, DT_CASE_LOWER},
     {"regex_replace", "pattern repl / count", regex_replace, 0, SAFE_IS_LOST},
     {"replace", "old new / count", replace, 0, SAFE_IS_LOST},
     {"trim", "chars", strip, STRIP_LEFT | STRIP_RIGHT},
-    {"upper", "", change_case, CASE_UPPER},
+    {"upper", "", change_case, DT_CASE_UPPER},
     {NULL, NULL, NULL, 0},
 };
 
 const struct function dt_template_string_methods[] = {
-    {"capitalize", "", change_case, CASE_CAPITALIZE},
+    {"capitalize", "", change_case, DT_CASE_CAPITALIZE},
     {"count", "sub /", dt_template_count, 0},
     {"endswith", "suffix /", affix, 0},
     {"find", "sub /", find, 0},
     {"format", "*", format, 0, SAFE_IS_REFUSED},
     {"index", "sub /", dt_template_index, 0},
     {"join", "iterable /", dt_template_join, 1, SAFE_IS_REFUSED},
-    {"lower", "", change_case, CASE_LOWER},
+    {"lower", "", change_case, DT_CASE_LOWER},
     {"lstrip", "chars", strip, STRIP_LEFT},
     {"removeprefix", "prefix /", remove_affix, 1},
     {"removesuffix", "suffix /", remove_affix, 0},
@@ -481,6 +452,6 @@ const struct function dt_template_string_methods[] = {
     {"splitlines", "", splitlines, 0},
     {"startswith", "prefix /", affix, 1},
     {"strip", "chars", strip, STRIP_LEFT | STRIP_RIGHT},
-    {"upper", "", change_case, CASE_UPPER},
+    {"upper", "", change_case, DT_CASE_UPPER},
     {NULL, NULL, NULL, 0},
 };

@@ -4,7 +4,7 @@
 
   lib/unicode/make-tables.py DIRECTORY >lib/unicode/tables.c
 
-DIRECTORY holds UnicodeData.txt, CaseFolding.txt, CompositionExclusions.txt,
+DIRECTORY holds UnicodeData.txt, CaseFolding.txt, SpecialCasing.txt, CompositionExclusions.txt,
 auxiliary/GraphemeBreakProperty.txt and emoji/emoji-data.txt of one version; Debian's package unicode-data installs them in /usr/share/unicode. Tokenizers of another version
 have other fingerprints: see dt-tokenizer(5).
 """
@@ -51,6 +51,21 @@ def read_folds(path):
     """Full case folding: the mappings of status C and F, by code."""
     rows = [line.split("; ") for line in open(path) if re.match("[0-9A-F]+; [CF];", line)]
     return {int(row[0], 16): [int(c, 16) for c in row[2].split()] for row in rows}
+
+
+def read_cases(directory, facts):
+    """Full mappings to upper and to title case, by code, that are not the one of the record."""
+    uppers, titles = {}, {}
+    for line in open(os.path.join(directory, "UnicodeData.txt")):
+        field = line.split(";")
+        uppers[int(field[0], 16)] = [int(field[12] or field[0], 16)]
+    for line in open(os.path.join(directory, "SpecialCasing.txt")):
+        field = line.split("#")[0].strip().split("; ")
+        if len(field) == 4:  # others have a condition
+            code = int(field[0], 16)
+            titles[code], uppers[code] = [[int(c, 16) for c in field[i].strip(" ;").split()] for i in (2, 3)]
+    titles = {c: parts for c, parts in titles.items() if parts != [c + facts[c].title]}
+    return {c: parts for c, parts in uppers.items() if parts != [c + facts[c].title]}, titles
 
 
 def decompose(code, *mappings):
@@ -178,6 +193,9 @@ def main():
     sequences("expansions", {c: parts for c, parts in expansions.items()
                              if parts != decompose(c, canonical)}, pool)
     sequences("folds", {c: parts for c, parts in folds.items() if len(parts) > 1}, pool)
+    uppers, titles = read_cases(directory, facts)
+    sequences("uppers", uppers, pool)
+    sequences("titles", titles, pool)
     table("uint32_t dt_unicode_sequence_points[]", numbers(pool))
     breaks = read_breaks(directory)
     table("struct dt_unicode_break_range dt_unicode_breaks[]",

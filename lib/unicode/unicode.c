@@ -77,6 +77,26 @@ unsigned dt_unicode_fold(uint32_t code, uint32_t parts[DT_UNICODE_FOLD_MAX])
     return 1;
 }
 
+/* The sequence of the code, or else its simple mapping to title case. */
+static unsigned full_case(uint32_t code, const struct dt_unicode_sequence *rows, size_t count,
+                          uint32_t *parts)
+{
+    if (bsearch(&code, rows, count, sizeof *rows, by_sequence_code))
+        return copy_sequence(code, rows, count, parts);
+    parts[0] = dt_unicode_title(code);
+    return 1;
+}
+
+unsigned dt_unicode_full_upper(uint32_t code, uint32_t parts[DT_UNICODE_CASE_MAX])
+{
+    return full_case(code, dt_unicode_uppers, dt_unicode_upper_count, parts);
+}
+
+unsigned dt_unicode_full_title(uint32_t code, uint32_t parts[DT_UNICODE_CASE_MAX])
+{
+    return full_case(code, dt_unicode_titles, dt_unicode_title_count, parts);
+}
+
 static int by_pair(const void *key, const void *index)
 {
     const struct dt_unicode_decomposition *a = key,

@@ -51,6 +51,7 @@ enum dt_category {
 #define DT_UNICODE_LONGEST    4  /* full canonical decomposition */
 #define DT_UNICODE_EXPAND_MAX 18 /* full compatibility decomposition: U+FDFA */
 #define DT_UNICODE_FOLD_MAX   3  /* full case folding */
+#define DT_UNICODE_CASE_MAX   3  /* full upper and title case */
 
 /* lower, title and fold are the distance from the code to the mapped code, 0 where it maps to
  * itself. Hangul syllables decompose and compose by rule; splits and joins are 0 for them. */
@@ -110,11 +111,13 @@ extern const uint8_t dt_unicode_index[];
 extern const uint16_t dt_unicode_blocks[];
 extern const struct dt_unicode_decomposition dt_unicode_decompositions[]; /* by code */
 extern const uint16_t dt_unicode_compositions[]; /* indices there, by first and second */
-extern const struct dt_unicode_sequence dt_unicode_expansions[], dt_unicode_folds[]; /* by code */
+extern const struct dt_unicode_sequence dt_unicode_expansions[], dt_unicode_folds[],
+    dt_unicode_uppers[], dt_unicode_titles[]; /* by code */
 extern const uint32_t dt_unicode_sequence_points[];
 extern const struct dt_unicode_break_range dt_unicode_breaks[]; /* without Hangul syllables */
 extern const unsigned dt_unicode_break_count, dt_unicode_decomposition_count,
-    dt_unicode_composition_count, dt_unicode_expansion_count, dt_unicode_fold_count;
+    dt_unicode_composition_count, dt_unicode_expansion_count, dt_unicode_fold_count,
+    dt_unicode_upper_count, dt_unicode_title_count;
 
 static inline const struct dt_unicode_record *dt_unicode_record(uint32_t code)
 {
@@ -141,10 +144,13 @@ static inline uint32_t dt_unicode_title(uint32_t code)
 
 /* These write at least one code point, the code itself where it does not change, and return how
  * many. decompose: full canonical decomposition, of Hangul too, not reordered. expand: likewise,
- * full compatibility decomposition. fold: full case folding. */
+ * full compatibility decomposition. fold: full case folding. full_upper, full_title: full mappings
+ * to upper and title case. */
 unsigned dt_unicode_decompose(uint32_t code, uint32_t parts[DT_UNICODE_LONGEST]);
 unsigned dt_unicode_expand(uint32_t code, uint32_t parts[DT_UNICODE_EXPAND_MAX]);
 unsigned dt_unicode_fold(uint32_t code, uint32_t parts[DT_UNICODE_FOLD_MAX]);
+unsigned dt_unicode_full_upper(uint32_t code, uint32_t parts[DT_UNICODE_CASE_MAX]);
+unsigned dt_unicode_full_title(uint32_t code, uint32_t parts[DT_UNICODE_CASE_MAX]);
 enum dt_unicode_break dt_unicode_break_of(uint32_t code);
 /* The canonical composition of two code points; 0 if there is none. */
 uint32_t dt_unicode_compose(uint32_t first, uint32_t second);

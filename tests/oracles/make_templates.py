@@ -34,6 +34,7 @@ l | (1,) | (1, 'a') | d | [none_, yes, 1.5] | {'a': 'it\\'s "q"'} | 'x\\ty\\u00e
 s.split(',') | s.split(',', 1) | t.split() | t.split(none_, 1) | s.rsplit(',', 1) | s.strip('ac')
 t.strip() | t.lstrip() | t.rstrip() | s.startswith('a') | s.startswith(('x', 'a')) | s.endswith('c')
 s.replace(',', '-') | s.replace(',', '-', 1) | s.upper() | 'ABC'.lower() | 'hello World'.capitalize()
+t.upper() | 'ΟΔΟΣ İ'.lower() | 'ßA ΟΣ'.capitalize() | 'ﬁ ǆ'|upper
 s.find('c') | s.find('z') | s.rfind(',') | s.count(',') | 'a\\nb\\r\\nc\\n'.splitlines() | ', '.join(w)
 '{} {}'.format(1, 'a') | '{1}{0}{k}{{}}'.format(1, 2, k=3) | 'abc'.removeprefix('a') | s.removesuffix('c')
 s.title() | s.encode() | l.append(4) | d.pop('b') | d.items() | d.keys() | d.values() | l.count(1)

@@ -131,7 +131,6 @@ static void errors_name_the_line_and_what_is_wrong(void **state)
     fails("{{ '-99999999999999999999'|int }}", "the number -1e+20 is beyond 64 bits");
     fails("{{ 1e19|int }}", "the number 1e+19 is beyond 64 bits");
     fails("{{ '1e19'|int }}", "the number 1e+19 is beyond 64 bits");
-    fails("{{ 'ß'.upper() }}", "upper of U+00DF is not supported");
 }
 
 /* What is not a template: each error of the lexer and of statements. */
