@@ -194,6 +194,24 @@ static void tags_in_a_title_or_a_form_are_text(void **state)
     dt_document_release(&d);
 }
 
+static void odd_markup_is_taken_as_browsers_do(void **state)
+{
+    static const char *const pages[][2] = {
+        {"<p>a<![if !supportLists]>b<![endif]>c", "abc"},
+        {"<!DOCTYPE html><p>a<!x>b<![CDATA[ c ]]>d<?xml x=\"y\" ?>e</>f</ x>g<!DOCTYPE a>h",
+         "abdefgh"},
+        {"<p>1 <2 and 2> 1 <= 3", "1 <2 and 2> 1 <= 3"},
+        {"<p>a<!b", "a"},
+        {"<p>a</br>b</br/>c</BR >d</bra>e", "a\nb\nc\nde"},
+        {"<div>a</p>b</P >c</p</div>", "a\nb\nc"},
+        {"<ul><li>a</p>b<li><p>c</p></ul>", "- a\nb\n- c"},
+        {"<div>a <b>b</b></p><i>c</i></div>", "a b\nc"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+        assert_extracts(&all_text, pages[i][0], pages[i][1]);
+}
+
 /* A part, repeated to this size. */
 static struct dt_buffer repeat(const char *start, const char *part, size_t size)
 {
@@ -221,6 +239,10 @@ static void hostile_pages_are_bounded(void **state)
         {"x <a ", "\" =", DT_PAGE_KEPT},
         {"x<p", " x='", DT_PAGE_KEPT},
         {"x<script>", "</scrip", DT_PAGE_KEPT},
+        {"x", "</p ", DT_PAGE_KEPT},
+        {"x", "</p>", DT_PAGE_KEPT},
+        {"x", "</", DT_PAGE_KEPT},
+        {"x", "<!", DT_PAGE_KEPT},
         {"x", "<title>", DT_PAGE_NESTING},
         {"x", "<textarea>", DT_PAGE_NESTING},
         {"x", "<br>y", DT_PAGE_KEPT},
@@ -276,6 +298,7 @@ int main(void)
         cmocka_unit_test(without_names_the_densest_element_is_taken),
         cmocka_unit_test(facts_are_in_meta),
         cmocka_unit_test(tags_in_a_title_or_a_form_are_text),
+        cmocka_unit_test(odd_markup_is_taken_as_browsers_do),
         cmocka_unit_test(hostile_pages_are_bounded),
         cmocka_unit_test(a_tag_of_very_many_attributes_is_read),
     };

@@ -211,36 +211,72 @@ static const char *end_of_comment(const char *p, const char *stop, bool *unended
     return p + 4;
 }
 
+static bool is_letter(char c)
+{
+    return (c | 32) >= 'a' && (c | 32) <= 'z';
+}
+
+/* The end of the comment at p, as which HTML also takes <!doctype html>, <![if !IE]>, <?xml ?> and
+ * </>; NULL if none begins there. */
+static const char *end_of_any_comment(const char *p, const char *stop, struct missing *missing)
+{
+    size_t left = (size_t)(stop - p);
+    if (left > 4 && memcmp(p, "<!--", 4) == 0) {
+        const char *end = end_of_comment(p, stop, &missing->comment);
+        return missing->comment ? NULL : end;
+    }
+    bool declaration = left > 1 && (p[1] == '!' || p[1] == '?');
+    if (!declaration && (left < 3 || p[1] != '/' || is_letter(p[2])))
+        return NULL;
+    const char *close = memchr(p + 1, '>', left - 1);
+    return close ? close + 1 : stop;
+}
+
+/* The end of an end tag with this name; NULL if the tag at p is none. */
+static const char *end_of_end_tag(const char *p, const char *stop, const char *name)
+{
+    if (stop - p < 2 || p[1] != '/' || !is_tag(p + 1, name))
+        return NULL;
+    p = skip_spaces(p + 2 + strlen(name), stop);
+    p += p < stop && *p == '/';
+    return p < stop && *p == '>' ? p + 1 : NULL;
+}
+
+/* Appends the start tag at p, and what it has of an element without tags; returns the end. */
+static const char *copy_start(const struct dt_html_events *events, const char *p, const char *stop,
+                              struct missing *missing, struct dt_buffer *out)
+{
+    bool empty;
+    const char *end = copy_tag(events, p, stop, out, &empty);
+    dt_buffer_append(out, ">", end < stop);
+    end += end < stop;
+    return empty ? end
+                 : take_raw_text(p, end, stop, missing, out); /* <script/> is empty for libxml2 */
+}
+
 /* Appends the page to out without comments, the content of script and style, and attributes that
  * are not wanted, all of which libxml2 would read byte by byte, and with references replaced.
  * libxml2 also compares each attribute of a tag with all others, which takes minutes for a tag of
- * very many. */
+ * very many. Where it does not know what HTML says, </br> is <br>, and after </p>, which without a
+ * paragraph is an empty one, a block without text ends the one before it. */
 static void reduce(const struct dt_html_events *events, const char *html, size_t size,
                    struct dt_buffer *out)
 {
     const char *stop = html + size, *p = html, *from = html;
     struct missing missing = {0};
-    bool empty;
     dt_buffer_reserve(out, size + 1);
     while (p < stop && (p = memchr(p, '<', (size_t)(stop - p))) != NULL) {
-        size_t left = (size_t)(stop - p);
-        bool comment = left > 4 && memcmp(p, "<!--", 4) == 0;
-        bool tag = left > 1 && (p[1] | 32) >= 'a' && (p[1] | 32) <= 'z';
-        const char *start = p++;
-        if (!comment && !tag)
-            continue;
-        const char *end = comment ? end_of_comment(start, stop, &missing.comment) : start;
-        if (comment && missing.comment)
+        const char *start = p++, *end = end_of_any_comment(start, stop, &missing);
+        const char *line = end_of_end_tag(start, stop, "br");
+        const char *paragraph = end_of_end_tag(start, stop, "p");
+        bool tag = p < stop && is_letter(*p);
+        if (!end && !line && !paragraph && !tag)
             continue;
         append(out, from, (size_t)(start - from), false);
-        from = p = end;
-        if (tag) {
-            end = copy_tag(events, start, stop, out, &empty);
-            dt_buffer_append(out, ">", end < stop);
-            from = p = end + (end < stop);
-            if (!empty) /* libxml2 takes <script/> as empty */
-                from = p = take_raw_text(start, p, stop, &missing, out);
-        }
+        dt_buffer_add_string(out, line ? "<br>" : paragraph ? "</p><hr>" : "");
+        if (tag)
+            end = copy_start(events, start, stop, &missing, out);
+        from = p = line ? line : paragraph ? paragraph : end;
     }
     append(out, from, (size_t)(stop - from), false);
 }
