@@ -17,7 +17,8 @@
 
 #define DT_HTML_PARSER_ABI 1
 
-#define DT_HTML_PARSER_DEPTH 4096 /* limit of elements inside one another */
+#define DT_HTML_PARSER_DEPTH 4096      /* limit of elements inside one another */
+#define DT_HTML_PARSER_MOST  400000000 /* bytes of a page: libxml2 counts 5 of each in an int */
 
 struct dt_html_events {
     const char *const *attributes; /* names of those that start needs, ended by NULL */
@@ -37,7 +38,8 @@ enum dt_html_outcome {
 /* The plug-in's table, exported as "dt_html_parser". */
 struct dt_html_parser {
     int abi;
-    /* html is UTF-8, of at most 1 GiB. Threads may parse at the same time. */
+    /* html is UTF-8, of at most DT_HTML_PARSER_MOST bytes, and followed by a 0 byte. Threads may
+     * parse at the same time. */
     enum dt_html_outcome (*parse)(const char *html, size_t size,
                                   const struct dt_html_events *events, void *context);
 };

@@ -257,6 +257,8 @@ static enum dt_page_outcome parse_page(const struct dt_page_options *options,
     int64_t replaced = dt_charset_decode(*charset, o->page, o->page_size, &s->html);
     if (replaced < 0)
         return DT_PAGE_CHARSET;
+    if (s->html.size > DT_HTML_PARSER_MOST)
+        return DT_PAGE_TOO_LONG;
     s->replaced = (uint64_t)replaced;
     s->tree.addresses = options->links;
     if (dt_tree_parse(&s->tree, options->parser, s->html.data ? s->html.data : "", s->html.size) !=
