@@ -181,6 +181,19 @@ static void add_fact(struct dt_buffer *meta, const char *name, const struct dt_b
         add_value(meta, name, fact->data, fact->size);
 }
 
+/* White space as document.title of browsers has it: one space. */
+static void add_title(struct dt_buffer *meta, const struct dt_buffer *title)
+{
+    struct dt_buffer line = DT_BUFFER_EMPTY;
+    for (size_t i = 0; i < title->size; i++) {
+        char c = strchr(" \t\n\f\r", title->data[i]) ? ' ' : title->data[i];
+        if (c != ' ' || (line.size > 0 && line.data[line.size - 1] != ' '))
+            dt_buffer_add_char(&line, c);
+    }
+    add_fact(meta, "title", &line);
+    dt_buffer_release(&line);
+}
+
 /* The address without <>, which some writers put around it. */
 static void add_address(const struct origin *o, struct dt_buffer *meta)
 {
@@ -228,7 +241,7 @@ static void describe_page(const struct origin *o, const struct dt_page_scratch *
     const struct dt_page_facts *facts = &s->tree.facts;
     size_t size;
     const char *language = header(o, "Content-Language", &size);
-    add_fact(meta, "title", &facts->title);
+    add_title(meta, &facts->title);
     add_fact(meta, "published", &facts->date);
     if (facts->language.size > 0)
         add_fact(meta, "lang_hint", &facts->language);
