@@ -24,23 +24,43 @@
 
 /* --- the connection ---------------------------------------------------------------------------*/
 
+/* The token without line ends and the blanks around it, as Python takes it; NULL if nothing is left.
+ * Frees text, which may be NULL. */
+static char *clean_token(char *text)
+{
+    size_t size = 0;
+    char *from = text;
+    for (const char *p = text; p && *p; p++)
+        if (*p != '\r' && *p != '\n')
+            text[size++] = *p;
+    while (size > 0 && strchr(" \t", text[size - 1]))
+        size--;
+    for (; size > 0 && strchr(" \t", *from); from++)
+        size--;
+    char *token = size > 0 ? dt_strndup(from, size) : NULL;
+    free(text);
+    return token;
+}
+
 /* The token, of the environment or of the file that `hf auth login` writes; NULL: none. */
 static char *find_token(void)
 {
     struct dt_error ignored;
     const char *names[] = {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"};
-    char *text = NULL;
+    char *text = NULL, *token = NULL;
     size_t size;
-    for (int i = 0; i < 2; i++)
-        if (getenv(names[i]) && *getenv(names[i]))
-            return dt_strdup(getenv(names[i]));
+    for (int i = 0; i < 2 && token == NULL; i++)
+        if (getenv(names[i]))
+            token = clean_token(dt_strdup(getenv(names[i])));
+    if (token)
+        return token;
     const char *given = getenv("HF_TOKEN_PATH");
     char *home = dt_hub_home(), *path = given ? dt_strdup(given) : dt_path_join(home, "token");
     free(home);
-    if (dt_file_is_regular(path) && dt_file_read(path, 4096, &text, &size, &ignored) == 0)
-        text[strcspn(text, " \r\n")] = '\0';
+    if (!dt_file_is_regular(path) || dt_file_read(path, 4096, &text, &size, &ignored) < 0)
+        text = NULL;
     free(path);
-    return text;
+    return clean_token(text);
 }
 
 int dt_hub_open(struct dt_hub *h, struct dt_error *err)

@@ -186,6 +186,22 @@ END
     [ "$(text hf://owner/whole)" = "$(text whole)" ]
 }
 
+@test "a token has no line ends and blanks around it, and an empty one is none" {
+    echo hf_secret >root/token
+    HF_TOKEN=$' hf_secret\r\n' dt-tokenize -q -t hf://owner/whole -o a.dts docs.jsonl
+    rm -r home/hub
+    printf '\n hf_secret \n' >home/token
+    dt-tokenize -q -t hf://owner/whole -o b.dts docs.jsonl
+    cmp a.dts b.dts
+    rm -r home/hub root/token
+    echo >home/token
+    : >log
+    dt-tokenize -q -t hf://owner/whole -o b.dts docs.jsonl
+    refute grep -q Bearer log
+    HF_TOKEN=' ' dt-tokenize -q -t hf://owner/whole -o b.dts docs.jsonl
+    refute grep -q Bearer log
+}
+
 @test "names that are wrong get a line that helps" {
     wrong() { # NAME REASON
         run text "$1"
