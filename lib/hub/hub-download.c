@@ -24,8 +24,8 @@
 
 /* --- the connection ---------------------------------------------------------------------------*/
 
-/* The token without line ends and the blanks around it, as Python takes it; NULL if nothing is left.
- * Frees text, which may be NULL. */
+/* The token without line ends and the blanks around it, as Python takes it; NULL if nothing is
+ * left. Frees text, which may be NULL. */
 static char *clean_token(char *text)
 {
     size_t size = 0;

@@ -259,14 +259,18 @@ END
     [[ "$output" == *"built without libcurl, and the program hf is missing"* ]]
     cat >bin/hf <<END
 #!/bin/sh
-echo "\$@" >"$T/arguments"
+echo "\$@" >>"$T/arguments"
+[ "\$#" -eq 8 ] || exit 1 # newer releases take one pattern after --include, and others for files
 mkdir -p $T/$cache/snapshots/$commit
-cp $BATS_FILE_TMPDIR/whole/* $T/$cache/snapshots/$commit/
+for file in $BATS_FILE_TMPDIR/whole/\$8; do
+    [ ! -e "\$file" ] || cp "\$file" $T/$cache/snapshots/$commit/
+done
 echo "$T/$cache/snapshots/$commit"
 END
     chmod +x bin/hf
     [ "$(DT_ENGINES=$T/engines PATH=$T/bin:$PATH text hf://owner/whole)" = "$(text whole)" ]
-    grep -q "^download owner/whole --revision main --repo-type model --include tokenizer" arguments
+    grep -q "^download owner/whole --revision main --repo-type model --include tokenizer\*$" arguments
+    grep -q "^download owner/whole --revision $commit --repo-type model --include model.safetensors$" arguments
     printf '#!/bin/sh\nexit 3\n' >bin/hf
     DT_ENGINES=$T/engines PATH=$T/bin:$PATH run text hf://owner/whole@v2
     assert_one_line_error dt-generate
