@@ -57,26 +57,15 @@ static struct version version_of(const char *output)
     return v;
 }
 
-/* The record that dt's programs write beside a file. Owned by the caller. */
-static char *path_beside(const char *output)
-{
-    return dt_asprintf("%s" DT_LINEAGE_SUFFIX, output);
-}
-
-/* Those of the outputs, then of the statistics, and of the records beside the outputs. */
+/* Those of the outputs, then of the statistics. */
 static struct version *versions_of(const struct dt_ledger_part *part)
 {
-    int outputs = part->output_count, count = 0;
-    struct version *v = dt_alloc((size_t)(2 * outputs + part->stats_count) + 1, sizeof *v);
-    for (int i = 0; i < outputs; i++)
+    int count = 0;
+    struct version *v = dt_alloc((size_t)(part->output_count + part->stats_count) + 1, sizeof *v);
+    for (int i = 0; i < part->output_count; i++)
         v[count++] = version_of(part->outputs[i]);
     for (int i = 0; i < part->stats_count; i++)
         v[count++] = version_of(part->stats[i]);
-    for (int i = 0; i < outputs; i++) {
-        char *beside = path_beside(part->outputs[i]);
-        v[count++] = version_of(beside);
-        free(beside);
-    }
     return v;
 }
 
@@ -153,28 +142,15 @@ static void describe_stream(struct json_object *o, const char *path)
     dt_shard_close(s);
 }
 
-/* Size and hash are those of the record that the command wrote beside the file, if it did; before:
- * the version of that until then. */
-static int describe_file(struct json_object *o, const char *path, const struct version *before,
-                         struct dt_error *err)
+static int describe_file(struct json_object *o, const char *path, struct dt_error *err)
 {
-    struct json_object *root = NULL, *hash = NULL, *bytes = NULL;
-    char hex[DT_SHA256_HEX], *beside = path_beside(path);
-    struct dt_error none;
+    char hex[DT_SHA256_HEX];
     uint64_t size;
     describe_stream(o, path);
-    int rc = is_as_before(beside, before) ? -1 : dt_json_read(beside, &root, &none);
-    free(beside);
-    if (rc == 0 && json_object_object_get_ex(root, "sha256", &hash) &&
-        json_object_object_get_ex(root, "bytes", &bytes)) {
-        dt_json_object_add(o, "bytes", json_object_get(bytes));
-        dt_json_object_add(o, "sha256", json_object_get(hash));
-    } else if ((rc = dt_sha256_file(path, &size, hex, err)) == 0) {
-        dt_json_object_add(o, "bytes", dt_json_new_uint(size));
-        dt_json_object_add(o, "sha256", dt_json_new_string(hex));
-    }
-    json_object_put(root);
-    return rc;
+    DT_TRY(dt_sha256_file(path, &size, hex, err));
+    dt_json_object_add(o, "bytes", dt_json_new_uint(size));
+    dt_json_object_add(o, "sha256", dt_json_new_string(hex));
+    return 0;
 }
 
 static struct json_object *find_record(struct json_object *records, const char *id)
@@ -217,12 +193,12 @@ static void add_inputs(struct json_object *inputs, const char *path)
 }
 
 static int describe_output(struct json_object *outputs, struct json_object *inputs,
-                           const char *path, const struct version *before, struct dt_error *err)
+                           const char *path, struct dt_error *err)
 {
     struct json_object *o = dt_json_new_object();
     dt_json_object_add(o, "path", dt_json_new_string(path));
-    int rc = dt_file_is_directory(path) ? describe_directory(o, path, err)
-                                        : describe_file(o, path, before, err);
+    int rc =
+        dt_file_is_directory(path) ? describe_directory(o, path, err) : describe_file(o, path, err);
     add_inputs(inputs, path);
     dt_json_array_add(outputs, o);
     return rc;
@@ -245,16 +221,14 @@ static int add_stats(struct json_object *record, const struct dt_ledger_part *pa
     return 0;
 }
 
-/* before: as of versions_of(). */
 static int describe_outputs(struct json_object *record, const struct dt_ledger_part *part,
-                            const struct version *before, struct dt_error *err)
+                            struct dt_error *err)
 {
-    const struct version *beside = before + part->output_count + part->stats_count;
     struct json_object *outputs = dt_json_new_array(), *inputs = dt_json_new_array();
     dt_json_object_add(record, "inputs", inputs);
     dt_json_object_add(record, "outputs", outputs);
     for (int i = 0; i < part->output_count; i++)
-        DT_TRY(describe_output(outputs, inputs, part->outputs[i], &beside[i], err));
+        DT_TRY(describe_output(outputs, inputs, part->outputs[i], err));
     return add_stats(record, part, err);
 }
 
@@ -331,7 +305,7 @@ static int run(struct json_object *record, const char *path, const struct dt_led
     if (rc == 0 && result->status != 0)
         return write_state(record, path, DT_LEDGER_FAILED, result->complaint, err);
     rc = rc < 0 ? rc : check_all_written(part, before, err);
-    rc = rc < 0 ? rc : describe_outputs(record, part, before, err);
+    rc = rc < 0 ? rc : describe_outputs(record, part, err);
     if (rc < 0) {
         (void)!write_state(record, path, DT_LEDGER_FAILED, err->text, &ignored);
         return rc;

@@ -66,6 +66,10 @@ record() { # FILE FILTER
     [ "$(record a-000000-of-000001 '.outputs[0] | [.bytes, .sha256]')" = \
         "[6,\"$(sha256sum <c.jsonl | cut -d ' ' -f 1)\"]" ]
     [ "$(record a-000000-of-000001 .inputs)" = '[]' ]
+    dt-part run --ledger ledger --stage b --part 0/1 --produces d.jsonl -- \
+        sh -c 'dt-clean -q -o d.jsonl docs.jsonl; echo other >>d.jsonl'
+    [ "$(record b-000000-of-000001 '.outputs[0] | [.bytes, .sha256]')" = \
+        "[$(stat -c %s d.jsonl),\"$(sha256sum <d.jsonl | cut -d ' ' -f 1)\"]" ]
 }
 
 @test "a failed part is recorded with its reason, and done after another attempt" {
