@@ -63,10 +63,14 @@ static void add(struct dt_contamination *c, uint64_t hash)
 }
 
 /* Records the sequences of a text as those of an item. */
-static void add_item(struct dt_contamination *c, const char *id, const struct dt_shingles *shingles)
+static void add_item(struct dt_contamination *c, const struct dt_buffer *id,
+                     const struct dt_shingles *shingles)
 {
+    struct dt_buffer name = DT_BUFFER_EMPTY;
+    dt_utf8_repair(id->data, id->size, &name);
+    dt_buffer_add_char(&name, '\0');
     DT_GROW(c->items, c->item_count, c->item_capacity);
-    c->items[c->item_count] = (struct item){.id = dt_strdup(id)};
+    c->items[c->item_count] = (struct item){.id = name.data};
     for (size_t i = 0; i < shingles->count; i++) {
         DT_GROW(c->entries, c->entry_count, c->entry_capacity);
         c->entries[c->entry_count++] = (struct entry){shingles->items[i], c->item_count};
@@ -97,8 +101,9 @@ static void settle_entries(struct dt_contamination *c)
     c->entry_count = kept;
 }
 
-static void add_text(struct dt_contamination *c, const char *id, const struct dt_buffer *text,
-                     struct dt_shingles *shingles, struct dt_buffer *repaired)
+static void add_text(struct dt_contamination *c, const struct dt_buffer *id,
+                     const struct dt_buffer *text, struct dt_shingles *shingles,
+                     struct dt_buffer *repaired)
 {
     dt_buffer_clear(repaired);
     dt_utf8_repair(text->data, text->size, repaired);
@@ -119,7 +124,7 @@ static int read_texts(struct dt_contamination *c, struct dt_documents *docs, str
     int rc;
     while ((rc = dt_documents_next(docs, &doc, err)) > 0)
         if (doc.text.size > 0)
-            add_text(c, doc.id.data, &doc.text, &shingles, &repaired);
+            add_text(c, &doc.id, &doc.text, &shingles, &repaired);
     dt_document_release(&doc);
     dt_shingles_release(&shingles);
     dt_buffer_release(&repaired);

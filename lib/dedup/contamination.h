@@ -44,7 +44,7 @@ struct dt_contamination_size dt_contamination_size(const struct dt_contamination
 
 /* What dt_contamination_count found of one text. */
 struct dt_contamination_item {
-    const char *id;
+    const char *id;     /* valid UTF-8 */
     uint64_t sequences; /* distinct ones of the text */
     uint64_t documents; /* that have any of them */
     uint64_t overlaps;  /* occurrences of them in these documents */

@@ -66,3 +66,10 @@ END
     run dt-clean -q --from lines --sequence 3 --decontaminate eval --contamination-report eval -o out eval
     [ "$status" -eq 2 ]
 }
+
+@test "the report is UTF-8, whatever the ids of the evaluation texts" {
+    printf '{"id":"a\xffb","text":"a b c d"}\n' >eval
+    printf '{"text":"a b c d e"}\n{"text":"other"}\n' >in.jsonl
+    dt-clean -q --sequence 3 --decontaminate eval --contamination-report found -o out in.jsonl
+    [ "$(cat found)" = '{"item":"a�b","sequences":2,"documents":1,"overlaps":2,"most":2}' ]
+}
