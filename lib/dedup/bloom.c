@@ -119,7 +119,7 @@ static int read_header(struct dt_input *in, struct header *h, struct dt_error *e
     bool known = memcmp(h->magic, magic, sizeof magic) == 0 && h->version == VERSION &&
                  h->checksum == dt_hash_xxh64(h, sizeof *h - 8) && h->unit <= DT_BLOOM_LINES &&
                  h->limit >= 1e-18 && h->limit < 1;
-    if (!known || h->words == 0 || h->words != (size - sizeof *h) / 8 - 1)
+    if (!known || h->words == 0 || h->words >= size / 8 || size != sizeof *h + 8 * (h->words + 1))
         return dt_fail(err, DT_EFORMAT, "%s: is not a whole filter of dt-dedup", dt_input_name(in));
     return 0;
 }

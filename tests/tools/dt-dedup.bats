@@ -293,7 +293,8 @@ match  1 x without pairs: 8201.9 MB of memory; reads 176000.0 MB" ]
     head -c 100 a.bloom >cut.bloom
     cp a.bloom bad.bloom
     printf 'x' | dd of=bad.bloom bs=1 seek=300 conv=notrunc status=none
-    for seen in lines.bloom cut.bloom bad.bloom a.jsonl absent "a.bloom --seen large.bloom"; do
+    { cat a.bloom; echo; } >tail.bloom
+    for seen in lines.bloom cut.bloom bad.bloom tail.bloom a.jsonl absent "a.bloom --seen large.bloom"; do
         run dt-clean -q -o o --dedup-parts paragraphs --seen $seen c.jsonl
         assert_one_line_error dt-clean
         [ ! -e o ]
