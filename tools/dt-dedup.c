@@ -511,6 +511,14 @@ struct corpus {
     uint64_t removed, bytes, empty;
 };
 
+static void repair(struct dt_buffer *bytes, struct dt_buffer *scratch)
+{
+    dt_buffer_clear(scratch);
+    dt_utf8_repair(bytes->data, bytes->size, scratch);
+    dt_buffer_clear(bytes);
+    dt_buffer_append(bytes, scratch->data, scratch->size);
+}
+
 static int read_corpus(struct corpus *c, struct dt_documents *in, struct dt_error *err)
 {
     struct dt_buffer repaired = DT_BUFFER_EMPTY;
@@ -522,11 +530,12 @@ static int read_corpus(struct corpus *c, struct dt_documents *in, struct dt_erro
         *d = (struct dt_document)DT_DOCUMENT_EMPTY;
         rc = dt_documents_next(in, d, err);
         if (rc > 0) {
-            dt_buffer_clear(&repaired);
-            dt_utf8_repair(d->text.data, d->text.size, &repaired);
-            dt_substrings_add(c->s, repaired.data, repaired.size);
             c->hashes[c->count++] = dt_hash(d->text.data, d->text.size);
-            c->bytes += repaired.size;
+            repair(&d->id, &repaired);
+            repair(&d->meta, &repaired);
+            repair(&d->text, &repaired);
+            dt_substrings_add(c->s, d->text.data, d->text.size);
+            c->bytes += d->text.size;
         }
         dt_buffer_release(&d->text);
     } while (rc > 0);

@@ -39,6 +39,13 @@ short $(passage 100 140)text" ]
     cmp <(jq -c 'del(.meta)' out) <(jq -c 'del(.meta)' again)
 }
 
+@test "documents are UTF-8, whatever their ids, texts and meta were" {
+    need_plugin suffixes libdivsufsort
+    printf '{"id":"a\xff","text":"b\xffc","meta":{"d\xff":1}}\n' >in.jsonl
+    dt-dedup substrings -q -o out in.jsonl
+    [ "$(cat out)" = '{"id":"a�","text":"b�c","meta":{"d�":1}}' ]
+}
+
 @test "without the plug-in the error says what to install" {
     mkdir none
     echo text >in
