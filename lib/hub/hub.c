@@ -222,6 +222,11 @@ static int use_hub(struct fetch *f)
     struct json_object *description;
     DT_TRY(dt_hub_describe(&f->hub, &f->name, &description, f->err));
     int rc = take_description(f, description);
+    if (rc == 0 && f->wanted == WANTED_TOKENIZER && !f->name.file && !has_tokenizer(f))
+        rc = dt_fail(f->err, DT_EMISSING,
+                     "hf://%s@%s: has no tokenizer: tokenizer.json, tokenizer.model, vocab.json, "
+                     "vocab.txt or tekken.json",
+                     f->name.repository, f->name.revision);
     rc = rc < 0 ? rc : each_file(f, download);
     rc = rc < 0 ? rc : dt_hub_cache_set_commit(&f->name, f->commit, f->err);
     json_object_put(description);

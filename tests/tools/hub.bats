@@ -216,6 +216,9 @@ END
     for name in hf://owner hf:// hf://a/b/../c hf://../b hf://a/b@ hf://a--b/c hf://a/b@../x; do
         wrong $name ""
     done
+    run dt-tokenize -t hf://owner/torch docs.jsonl
+    assert_one_line_error dt-tokenize
+    [[ "$output" == *"hf://owner/torch@main: has no tokenizer: tokenizer.json, "* ]]
     run dt-tokenize -t tok.json hf://owner/gguf
     assert_one_line_error dt-tokenize
     [[ "$output" == *"hf://owner/gguf: names no file: add /FILE" ]]
