@@ -140,20 +140,22 @@ static bool has_dots(const char *key)
     return false;
 }
 
-/* Buckets with a dot are in the path, since no certificate has their host. */
+/* Regions of China have a domain of their own. Buckets with a dot are in the path, since no
+ * certificate has their host. */
 static char *make_url(const struct dt_remote_s3 *s3, const char *endpoint, const char *bucket,
                       size_t n, const char *key)
 {
     struct dt_buffer url = DT_BUFFER_EMPTY;
+    const char *domain = strncmp(s3->region, "cn-", 3) == 0 ? "amazonaws.com.cn" : "amazonaws.com";
     size_t length = endpoint ? strlen(endpoint) : 0;
     while (length > 0 && endpoint[length - 1] == '/')
         length--;
     if (endpoint)
         dt_buffer_printf(&url, "%.*s/%.*s/", (int)length, endpoint, (int)n, bucket);
     else if (memchr(bucket, '.', n))
-        dt_buffer_printf(&url, "https://s3.%s.amazonaws.com/%.*s/", s3->region, (int)n, bucket);
+        dt_buffer_printf(&url, "https://s3.%s.%s/%.*s/", s3->region, domain, (int)n, bucket);
     else
-        dt_buffer_printf(&url, "https://%.*s.s3.%s.amazonaws.com/", (int)n, bucket, s3->region);
+        dt_buffer_printf(&url, "https://%.*s.s3.%s.%s/", (int)n, bucket, s3->region, domain);
     for (; *key; key++)
         if (isalnum((unsigned char)*key) || strchr("-_.~/", *key))
             dt_buffer_add_char(&url, *key);

@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "hash/sha256.h"
@@ -58,11 +59,34 @@ static void macs_are_those_of_the_standard(void **state)
                         "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
+static void buckets_are_at_the_host_of_their_region(void **state)
+{
+    static const char *const cases[][3] = {
+        {"eu-west-1", "s3://b/k", "https://b.s3.eu-west-1.amazonaws.com/k"},
+        {"eu-west-1", "s3://b.c/k", "https://s3.eu-west-1.amazonaws.com/b.c/k"},
+        {"cn-north-1", "s3://b/k", "https://b.s3.cn-north-1.amazonaws.com.cn/k"},
+        {"cn-north-1", "s3://b.c/k", "https://s3.cn-north-1.amazonaws.com.cn/b.c/k"}};
+    (void)state;
+    unsetenv("AWS_ENDPOINT_URL");
+    unsetenv("AWS_ENDPOINT_URL_S3");
+    setenv("AWS_ACCESS_KEY_ID", "AK", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "SK", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_remote_s3 s3;
+        struct dt_error err;
+        setenv("AWS_REGION", cases[i][0], 1);
+        assert_int_equal(dt_remote_s3_find(&s3, cases[i][1], &err), 0);
+        assert_string_equal(s3.url, cases[i][2]);
+        dt_remote_s3_release(&s3);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_signed_as_by_botocore),
         cmocka_unit_test(macs_are_those_of_the_standard),
+        cmocka_unit_test(buckets_are_at_the_host_of_their_region),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
