@@ -140,8 +140,14 @@ static bool has_dots(const char *key)
     return false;
 }
 
-/* Regions of China have a domain of their own. Buckets with a dot are in the path, since no
- * certificate has their host. */
+/* Whether a bucket can be a label of a host: without a dot, which no certificate covers, and
+ * capitals and underscores, which old buckets have. */
+static bool is_label(const char *bucket, size_t n)
+{
+    return strspn(bucket, "abcdefghijklmnopqrstuvwxyz0123456789-") >= n;
+}
+
+/* Regions of China have a domain of their own. */
 static char *make_url(const struct dt_remote_s3 *s3, const char *endpoint, const char *bucket,
                       size_t n, const char *key)
 {
@@ -152,7 +158,7 @@ static char *make_url(const struct dt_remote_s3 *s3, const char *endpoint, const
         length--;
     if (endpoint)
         dt_buffer_printf(&url, "%.*s/%.*s/", (int)length, endpoint, (int)n, bucket);
-    else if (memchr(bucket, '.', n))
+    else if (!is_label(bucket, n))
         dt_buffer_printf(&url, "https://s3.%s.%s/%.*s/", s3->region, domain, (int)n, bucket);
     else
         dt_buffer_printf(&url, "https://%.*s.s3.%s.%s/", (int)n, bucket, s3->region, domain);

@@ -64,6 +64,7 @@ static void buckets_are_at_the_host_of_their_region(void **state)
     static const char *const cases[][3] = {
         {"eu-west-1", "s3://b/k", "https://b.s3.eu-west-1.amazonaws.com/k"},
         {"eu-west-1", "s3://b.c/k", "https://s3.eu-west-1.amazonaws.com/b.c/k"},
+        {"us-east-1", "s3://Old_B/k", "https://s3.us-east-1.amazonaws.com/Old_B/k"},
         {"cn-north-1", "s3://b/k", "https://b.s3.cn-north-1.amazonaws.com.cn/k"},
         {"cn-north-1", "s3://b.c/k", "https://s3.cn-north-1.amazonaws.com.cn/b.c/k"}};
     (void)state;
