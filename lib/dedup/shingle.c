@@ -157,14 +157,14 @@ static void add_point(struct reader *r, uint32_t point)
     else if (kind & (DT_CHARACTER_BLANK | DT_CHARACTER_SYMBOL | DT_CHARACTER_PUNCTUATION |
                      DT_CHARACTER_OPENING))
         end_word(r);
-    else if (!(kind & DT_CHARACTER_MARK))
+    else
         add_letter(r, point);
 }
 
+/* Not spacing marks (Mc): those are vowels. */
 static bool is_mark(uint32_t code)
 {
-    enum dt_category category = dt_unicode_category(code);
-    return category >= DT_CATEGORY_MN && category <= DT_CATEGORY_ME;
+    return dt_unicode_category(code) == DT_CATEGORY_MN;
 }
 
 static void add_decomposed(struct reader *r, uint32_t code)

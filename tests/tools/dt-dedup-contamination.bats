@@ -25,6 +25,13 @@ END
     tail -n 3 in | cmp - out
 }
 
+@test "vowels that are spacing marks make other words, nonspacing marks do not" {
+    echo 'का की के को कु' >eval
+    printf '%s\n' 'का की कै को कू है' 'क की के को कु' 'को का के की कु' >in
+    dt-clean -q --from lines --to text --sequence 5 --decontaminate eval in >out
+    tail -n 2 in | cmp - out
+}
+
 @test "the report counts the documents and sequences of each evaluation text" {
     cat >eval <<'END'
 {"id":"q1","text":"a b c d e f"}
