@@ -36,12 +36,21 @@ static struct json_object *add_arrays(struct json_object *a, struct json_object 
     return sum;
 }
 
+/* NULL: the sum has more than 64 bits, as that of two hashes. */
+static struct json_object *add_ints(struct json_object *a, struct json_object *b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(json_object_get_int64(a), json_object_get_int64(b), &sum)
+               ? NULL
+               : dt_json_new_int(sum);
+}
+
 struct json_object *dt_ledger_add_stats(struct json_object *a, struct json_object *b)
 {
     enum json_type type = json_object_get_type(a);
     if (type == json_object_get_type(b)) {
         if (type == json_type_int)
-            return dt_json_new_int(json_object_get_int64(a) + json_object_get_int64(b));
+            return add_ints(a, b);
         if (type == json_type_object)
             return add_objects(a, b);
         if (type == json_type_array && json_object_array_length(a) == json_object_array_length(b))

@@ -58,7 +58,8 @@ long dt_ledger_left(struct json_object *stages);
 void dt_ledger_print(struct json_object *stages, struct dt_buffer *text);
 
 /* Adds the whole numbers of b to those of a, member by member and element by element; of other
- * values and of lists of different lengths those are kept that are equal. */
+ * values and of lists of different lengths those are kept that are equal. A sum beyond 64 bits is
+ * left out. */
 struct json_object *dt_ledger_add_stats(struct json_object *a, struct json_object *b);
 
 #endif

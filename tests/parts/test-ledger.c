@@ -40,6 +40,8 @@ static void what_cannot_be_added_is_left_out(void **state)
     check_sum("{\"l\":[1],\"n\":1}", "{\"l\":[1,2],\"n\":1}", "{\"n\":2}");
     check_sum("{\"only\":1,\"n\":1}", "{\"n\":1}", "{\"n\":2}");
     check_sum("1", "\"1\"", "absent");
+    check_sum("{\"hash\":9223372036854775807,\"n\":1}", "{\"hash\":5,\"n\":1}", "{\"n\":2}");
+    check_sum("{\"hash\":18446744073709551615,\"n\":1}", "{\"hash\":5,\"n\":1}", "{\"n\":2}");
 }
 
 int main(void)
