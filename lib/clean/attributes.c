@@ -29,12 +29,15 @@ static void add_value(struct dt_buffer *out, double value)
         dt_json_add_number(out, value);
 }
 
-static void add_attribute(struct dt_buffer *out, const char *comma, const char *name,
+/* Members have different names: the second rule of a name has -2 after it. */
+static void add_attribute(struct dt_buffer *out, const char *comma, const char *name, int namesakes,
                           const char *chars, double value)
 {
     dt_buffer_add_string(out, comma);
     dt_buffer_add_string(out, "\"dt__");
     dt_buffer_add_string(out, name);
+    if (namesakes > 0)
+        dt_buffer_printf(out, "-%d", namesakes + 1);
     dt_buffer_add_string(out, "\":[[0,");
     dt_buffer_add_string(out, chars);
     dt_buffer_add_char(out, ',');
@@ -58,8 +61,8 @@ void dt_attributes_write(const struct dt_rule *rules, int count, struct dt_docum
         drop = !dt_rule_apply(&rules[i], document, scratch, &finding) || drop;
         if (i == 0) /* makes the text valid UTF-8 */
             chars = whole_number(dt_utf8_count(document->text.data, document->text.size), text);
-        add_attribute(out, i ? "," : "", rules[i].name, chars, finding.value);
+        add_attribute(out, i ? "," : "", rules[i].name, rules[i].namesakes, chars, finding.value);
     }
-    add_attribute(out, ",", "drop", chars, drop);
+    add_attribute(out, ",", "drop", 0, chars, drop);
     dt_buffer_add_string(out, "}}\n");
 }

@@ -285,6 +285,13 @@ static void append_masks(const struct dt_clean_options *o, struct dt_rule *rules
            (struct dt_rule){"max-masked", (double)o->max_masked, .apply = apply_max_masked});
 }
 
+static void count_namesakes(struct dt_rule *rules, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int k = rules[i].namesakes = 0; k < i; k++)
+            rules[i].namesakes += strcmp(rules[k].name, rules[i].name) == 0;
+}
+
 #define OTHER_RULES 24 /* those above, at most */
 
 int dt_rule_select(const struct dt_clean_options *options, struct dt_rule rules[DT_RULES_MAX],
@@ -303,6 +310,7 @@ int dt_rule_select(const struct dt_clean_options *options, struct dt_rule rules[
            (struct dt_rule){"contamination", .object = options->contamination,
                             .apply = apply_contamination});
     append_masks(options, rules, count);
+    count_namesakes(rules, *count);
     return 0;
 }
 

@@ -102,6 +102,7 @@ struct dt_rule {
     const void *object;                        /* the rule's own; borrowed */
     int place, group; /* of rules that look at lines and follow each other: the first
                          applies them all, line by line, and the others tell their share */
+    int namesakes;    /* rules before it with its name */
     void *owned;      /* by the rule: freed by dt_rule_release */
     void (*release)(void *owned);
     /* True if the document stays. */

@@ -501,6 +501,10 @@ END
     [ "${#lines[@]}" -eq 2 ]
     run dt-clean --attributes --dedup in
     [ "$status" -eq 2 ]
+    printf 'gopher-words-min: 1\nc4-line-words: 4\ngopher-words-min: 1\n' >my.rules
+    printf 'one two three\nof four words here\n' >in
+    dt-clean -q --rules ./my.rules --rules ./my.rules --attributes in |
+        grep -q '"dt__gopher-words-min":[^"]*,7]],.*"dt__gopher-words-min-2":[^"]*,4]],.*"dt__c4-line-words-2":.*"dt__gopher-words-min-4":'
 }
 
 @test "C4 drops lines, counts them by rule, and documents without enough sentences" {
