@@ -149,27 +149,27 @@ static const struct dt_rule *apply_rules(const struct dt_api_cleaner *c, struct 
 }
 
 /* Adds a string of the caller, which rules take for UTF-8. */
-static int add_string(const char *name, const char *text, struct dt_buffer *to,
+static int add_string(const char *name, const char *text, size_t size, struct dt_buffer *to,
                       struct dt_error *err)
 {
-    size_t size = text ? strlen(text) : 0;
-    if (text && dt_utf8_valid_prefix(text, size) != size)
+    if (dt_utf8_valid_prefix(text, size) != size)
         return dt_fail(err, DT_EINVALID, "%s of a document is not UTF-8", name);
-    dt_buffer_append(to, text ? text : "", size);
+    dt_buffer_append(to, text, size);
     return 0;
 }
 
-/* Rules add members to its text; whether the others are JSON is not looked at. */
+/* Without the blanks around it, since rules add members before its last byte; whether the others
+ * are JSON is not looked at. */
 static int add_meta(const char *meta, struct dt_buffer *to, struct dt_error *err)
 {
     static const char blanks[] = " \t\r\n";
-    DT_TRY(add_string("meta", meta, to, err));
-    size_t first = to->data ? strspn(to->data, blanks) : 0, size = to->size;
-    while (size > first && strchr(blanks, to->data[size - 1]))
+    meta += strspn(meta, blanks);
+    size_t size = strlen(meta);
+    while (size > 0 && strchr(blanks, meta[size - 1]))
         size--;
-    if (size == first || (to->data[first] == '{' && to->data[size - 1] == '}'))
-        return 0;
-    return dt_fail(err, DT_EINVALID, "meta of a document is not a JSON object");
+    if (size > 0 && (meta[0] != '{' || meta[size - 1] != '}'))
+        return dt_fail(err, DT_EINVALID, "meta of a document is not a JSON object");
+    return add_string("meta", meta, size, to, err);
 }
 
 int dt_api_cleaner_apply(struct dt_api_cleaner *c, const char *text, size_t size, const char *id,
@@ -178,9 +178,10 @@ int dt_api_cleaner_apply(struct dt_api_cleaner *c, const char *text, size_t size
     struct dt_error err;
     struct dt_document d = DT_DOCUMENT_EMPTY;
     *cleaned = (struct dt_api_cleaned){0};
-    int rc = add_string("the id", id, &d.id, &err);
+    id = id ? id : "";
+    int rc = add_string("the id", id, strlen(id), &d.id, &err);
     if (rc == 0)
-        rc = add_meta(meta, &d.meta, &err);
+        rc = add_meta(meta ? meta : "", &d.meta, &err);
     if (rc < 0) {
         dt_document_release(&d);
         return dt_told(rc, &err, error);

@@ -34,7 +34,7 @@ void dt_meta_set(struct dt_buffer *meta, const char *name, const char *value)
         dt_buffer_add_string(meta, "{}");
     remove_member(meta, name);
     size_t used = --meta->size; /* without the brace at the end */
-    while (strchr(" \t\r", meta->data[used - 1]))
+    while (strchr(" \t\r\n", meta->data[used - 1]))
         used--;
     const char *comma = meta->data[used - 1] == '{' ? "" : ",";
     dt_buffer_printf(meta, "%s\"%s\":%s}", comma, name, value);

@@ -59,7 +59,7 @@ class Cleaner:
         if not (meta is None or isinstance(meta, dict)):
             raise InputError(f"meta must be a dict, not {meta!r:.100}")
         data, result = text_bytes(text), CleanedDocument()
-        _apply(self._self, data, len(data), id and string_bytes("id", id),
+        _apply(self._self, data, len(data), string_bytes("id", id or ""),
                json.dumps(meta).encode() if meta else None, byref(result))
         try:
             return Cleaned(

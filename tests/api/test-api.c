@@ -570,6 +570,25 @@ static void rules_and_models_of_the_installation_are_found(void **state)
     dt_api_cleaner_close(c);
 }
 
+static void members_are_added_to_meta_with_blanks_around_and_in_it(void **state)
+{
+    (void)state;
+    struct dt_api_cleaned d;
+    struct dt_api_cleaner *c = open_cleaner((struct dt_api_cleaner_options){.identifier = ""});
+    static const char *const cases[][2] = {
+        {NULL, "{\"lang\""},     {" \n", "{\"lang\""},
+        {"{} ", "{\"lang\""},    {"\t{\"a\":1}\r\n", "{\"a\":1,\"lang\""},
+        {"{\n}", "{\n\"lang\""}, {"{\"a\":1\n}", "{\"a\":1\n,\"lang\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(dt_api_cleaner_apply(c, "the cat", 7, "u", cases[i][0], &d, error), 0);
+        assert_memory_equal(d.meta, cases[i][1], strlen(cases[i][1]));
+        assert_int_equal(strlen(d.meta), d.meta_size);
+        dt_api_cleaned_release(&d);
+    }
+    dt_api_cleaner_close(c);
+}
+
 static void unknown_rules_and_choices_are_refused(void **state)
 {
     (void)state;
@@ -603,6 +622,7 @@ int main(void)
         cmocka_unit_test(a_child_reads_a_dataset_that_a_thread_of_its_parent_reads),
         cmocka_unit_test(a_document_is_repaired_and_kept_or_dropped_with_its_rule),
         cmocka_unit_test(rules_and_models_of_the_installation_are_found),
+        cmocka_unit_test(members_are_added_to_meta_with_blanks_around_and_in_it),
         cmocka_unit_test(unknown_rules_and_choices_are_refused),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);

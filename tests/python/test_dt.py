@@ -334,6 +334,7 @@ class Others(unittest.TestCase):
         self.assertEqual(dt.clean("", "gopher").rule, "min-chars")
         self.assertEqual(dt.clean("a b", rule_text="gopher-words-min: 3").rule, "gopher-words-min")
         self.assertTrue(dt.clean("a b", id="u", meta={"x": 1}).meta == {"x": 1})
+        self.assertTrue(dt.clean("a b", id="").kept)
         for meta in ([1], "s", 5, []):
             with self.assertRaisesRegex(dt.InputError, "meta must be a dict"):
                 dt.clean("a b", identify=True, meta=meta)
