@@ -28,7 +28,9 @@ int dt_api_dataset_open(struct dt_api_dataset **result, const char *path, const 
     struct dt_error err;
     struct dt_dataset *dataset;
     *result = NULL;
+    locale_t callers = uselocale(dt_c_locale()); /* weights of mixtures */
     int rc = dt_dataset_open(&dataset, path, split, &err);
+    uselocale(callers);
     if (rc < 0)
         return dt_told(rc, &err, error);
     struct dt_api_dataset *d = dt_alloc(1, sizeof *d);
@@ -160,7 +162,9 @@ int dt_api_loader_open(struct dt_api_loader **result, const struct dt_api_datase
     l->forks = dt_fork_count();
     l->length = o.length;
     pthread_mutex_init(&l->lock, NULL);
+    locale_t callers = uselocale(dt_c_locale()); /* as dt_api_dataset_open, which this repeats */
     rc = dt_dataset_clone(&l->dataset, d->dataset, &err);
+    uselocale(callers);
     if (rc == 0)
         rc = dt_loader_open(&l->loader, l->dataset, &o, &err);
     if (rc == 0)

@@ -73,7 +73,9 @@ int dt_api_tokenizer_open(struct dt_api_tokenizer **result, const char *path, co
     struct dt_error err;
     struct dt_tokenizer *tokenizer;
     *result = NULL;
+    locale_t callers = uselocale(dt_c_locale());
     int rc = dt_tokenizer_load_with(&tokenizer, path, pattern, &err);
+    uselocale(callers);
     if (rc < 0)
         return dt_told(rc, &err, error);
     struct dt_api_tokenizer *t = dt_alloc(1, sizeof *t);

@@ -366,12 +366,41 @@ class Others(unittest.TestCase):
 
 
 class Locale(unittest.TestCase):
-    def test_rules_and_meta_have_decimal_points(self):
+    def setUp(self):
         import locale
-        text = "the cat is here and the dog"
-        expected = dt.Cleaner("gopher", identify=True)(text)
+        locale.setlocale(locale.LC_NUMERIC, "C")
+
+    def use_commas(self):
+        import locale
         locale.setlocale(locale.LC_NUMERIC, "de_DE.UTF-8")
         self.assertEqual(locale.localeconv()["decimal_point"], ",")
+
+    def test_weights_of_mixtures_have_decimal_points(self):
+        with open("mix.json", "w", encoding="utf-8") as file:
+            file.write('{"version": 1, "mixture": [{"data": "data", "weight": 2.75},'
+                       ' {"data": "prompts", "weight": 1.25}]}')
+        expected = dt.Dataset("mix.json")
+        self.use_commas()
+        self.assertEqual(dt.Dataset("mix.json").hash, expected.hash)
+        self.assertEqual(dt.Dataset("mix.json")._weights, expected._weights)
+        self.assertEqual(len(next(dt.Loader("mix.json", 32, 4)).ids), 4)
+
+    def test_numbers_of_tokenizers_have_decimal_points(self):
+        with open("tok.json", encoding="utf-8") as file:
+            tokenizer = json.load(file)
+        tokenizer["model"]["dropout"] = 0.5
+        with open("drops.json", "w", encoding="utf-8") as file:
+            json.dump(tokenizer, file)
+        with self.assertRaises(dt.InputError):
+            dt.Tokenizer("drops.json")
+        self.use_commas()
+        with self.assertRaises(dt.InputError):
+            dt.Tokenizer("drops.json")
+
+    def test_rules_and_meta_have_decimal_points(self):
+        text = "the cat is here and the dog"
+        expected = dt.Cleaner("gopher", identify=True)(text)
+        self.use_commas()
         found = dt.Cleaner("gopher", identify=True)(text)
         self.assertEqual((found.rule, found.value, found.meta),
                          (expected.rule, expected.value, expected.meta))
