@@ -214,11 +214,51 @@ static bool same_shape(const struct dt_model *a, const struct dt_model *b)
     return true;
 }
 
+/* The configuration without what training alone uses, and without a longest context that is a limit
+ * only. */
+static struct json_object *computation_of(const struct dt_model_config *config)
+{
+    struct dt_model_config c = *config;
+    c.initializer_range = c.dropout = c.attention_dropout = 0;
+    if (dt_model_is_rotary(&c) && c.rope_scaling == DT_ROPE_SCALING_NONE)
+        c.max_seq_len = 1;
+    return dt_model_config_to_json(&c, UINT32_MAX);
+}
+
+/* The first member of a that b has otherwise, or not; NULL: none. */
+static const char *other_member(struct json_object *a, struct json_object *b)
+{
+    json_object_object_foreach(a, name, value)
+    {
+        if (!json_object_object_get_ex(b, name, NULL) ||
+            !json_object_equal(value, json_object_object_get(b, name)))
+            return name;
+    }
+    return NULL;
+}
+
+/* Weights of models that compute otherwise do not have a mean. */
+static int check_computation(const struct dt_model *a, const struct dt_model *b, const char *name,
+                             struct dt_error *err)
+{
+    struct json_object *first = computation_of(&a->config), *second = computation_of(&b->config);
+    const char *other = other_member(first, second);
+    other = other ? other : other_member(second, first);
+    int rc = other
+                 ? dt_fail(err, DT_EINVALID,
+                           "%s: %s of its config.json differs from the first model's", name, other)
+                 : 0;
+    json_object_put(first);
+    json_object_put(second);
+    return rc;
+}
+
 int dt_model_mix(struct dt_model *m, float keep, const struct dt_model *other, float weight,
                  const char *name, struct dt_error *err)
 {
     if (!same_shape(m, other))
         return dt_fail(err, DT_EINVALID, "%s: its shape differs from the first model's", name);
+    DT_TRY(check_computation(m, other, name, err));
     struct dt_tensor to = dt_matrix(m->parameters, 1, m->table.elements);
     struct dt_tensor from = dt_matrix(other->parameters, 1, other->table.elements);
     m->device->ops->combine(m->device, &to, keep, &from, weight);

@@ -17,8 +17,8 @@ int dt_model_export(const struct dt_model *model, enum dt_dtype dtype, uint64_t 
 /* Removes the weight files listed in a directory's index, if present. */
 void dt_model_export_remove_shards(const char *directory);
 
-/* parameters = keep * parameters + weight * those of other, a model of the same shape. name: of
- * other, for errors. */
+/* parameters = keep * parameters + weight * those of other, a model of the same shape and
+ * computation. name: of other, for errors. */
 int dt_model_mix(struct dt_model *model, float keep, const struct dt_model *other, float weight,
                  const char *name, struct dt_error *err) DT_MUST_CHECK;
 

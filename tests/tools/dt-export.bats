@@ -233,6 +233,18 @@ spoilt() {
     [ "$output" = "dt-export: llama/latest: its shape differs from the first model's" ]
 }
 
+@test "models of one shape that compute otherwise do not have a mean" {
+    dt-export -m llama/latest -o other
+    sed -i 's/"attention_dropout": 0.0/"attention_dropout": 0.5/' other/config.json
+    sed -i 's/"max_position_embeddings": 48/"max_position_embeddings": 64/' other/config.json
+    dt-export -m llama/latest -m other -o same
+    cmp same/model.safetensors llama/latest/model.safetensors
+    sed -i 's/"rope_theta": 10000.0/"rope_theta": 500000.0/' other/config.json
+    run dt-export -m llama/latest -m other -o mean
+    assert_one_line_error dt-export
+    [ "$output" = "dt-export: other: rope_theta of its config.json differs from the first model's" ]
+}
+
 @test "tokenizers of other kinds than tokenizer.json are refused" {
     printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' a >vocab.txt
     run dt-export -m gpt2/latest -t vocab.txt -o out
