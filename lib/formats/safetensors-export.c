@@ -2,6 +2,7 @@
 #include "formats/safetensors-export.h"
 #include "formats/export-format.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -91,14 +92,26 @@ static int write_shards(const char *directory, const struct dt_named_tensor *lis
     return rc;
 }
 
+/* One file of weights, of an export that was stopped: readers would take it before the index. */
+static int remove_single(const char *directory, struct dt_error *err)
+{
+    char *path = dt_path_join(directory, DT_WEIGHTS_FILE);
+    int rc =
+        remove(path) < 0 && errno != ENOENT ? dt_fail_errno(err, "cannot remove '%s'", path) : 0;
+    free(path);
+    return rc;
+}
+
 static int write_weights(const char *directory, const struct dt_named_tensor *list, int count,
                          uint64_t max_shard, struct dt_error *err)
 {
     uint64_t total = 0;
     for (int i = 0; i < count; i++)
         total += bytes_of(&list[i]);
-    if (max_shard > 0 && total > max_shard)
+    if (max_shard > 0 && total > max_shard) {
+        DT_TRY(remove_single(directory, err));
         return write_shards(directory, list, count, max_shard, total, err);
+    }
     char *path = dt_path_join(directory, DT_WEIGHTS_FILE);
     int rc = dt_safetensors_write(path, list, count, false, err);
     free(path);

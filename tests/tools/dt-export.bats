@@ -221,6 +221,15 @@ spoilt() {
     spoilt llama_cpp_oracle.py 1e-4 llama blk.0.attn_k.weight 2
 }
 
+@test "weights of an export that was stopped are not read in place of those of several files" {
+    mkdir out
+    cp gpt2-b/latest/model.safetensors out
+    dt-export -m gpt2/latest --max-shard 60000 --verify -o out
+    [ -e out/model.safetensors.index.json ]
+    dt-export -m out -o again
+    cmp again/model.safetensors gpt2/latest/model.safetensors
+}
+
 @test "the mean of a model with itself is that model, and means do not depend on the order" {
     dt-export -m gpt2/latest -m gpt2/latest -o same
     cmp same/model.safetensors gpt2/latest/model.safetensors
