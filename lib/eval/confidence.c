@@ -32,7 +32,7 @@ double dt_confidence_paired_p(const double *x, const double *y, size_t n)
     double mean = n ? dt_confidence_mean(difference, n) : 0,
            error = dt_confidence_standard_error(difference, n);
     free(difference);
-    if (error == 0)
-        return mean == 0 ? 1 : 0;
+    if (error == 0) /* all differences are the same: the sign test */
+        return mean == 0 ? 1 : ldexp(1, n < 1024 ? 1 - (int)n : -1023);
     return erfc(fabs(mean) / error / M_SQRT2);
 }

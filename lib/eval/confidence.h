@@ -8,8 +8,8 @@
 double dt_confidence_mean(const double *x, size_t n);
 /* Standard error of the mean: the sample's standard deviation over sqrt(n); 0 if n < 2. */
 double dt_confidence_standard_error(const double *x, size_t n);
-/* Two-sided p-value of a mean difference, by the normal distribution; 1 if all differences are 0.
- */
+/* Two-sided p-value of a mean difference, by the normal distribution; where all differences are the
+ * same, as that of one item is, by the sign test; 1 if they are 0. */
 double dt_confidence_paired_p(const double *x, const double *y, size_t n);
 
 #endif
