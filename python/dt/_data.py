@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """dt.Dataset and dt.Loader: shards, and the batches of a training run."""
 import ctypes
+import operator
 import os
 from array import array
 from ctypes import byref, c_int32, c_uint32, c_uint64
@@ -46,6 +47,7 @@ class Dataset:
 
     def __getitem__(self, i):
         """The ids of document i, uint32; its end-of-text id is the last."""
+        i = operator.index(i)  # sums of numpy's small numbers overflow
         if not -len(self) <= i < len(self):
             raise IndexError(i)
         first, count = c_uint64(), c_uint64()
@@ -54,6 +56,7 @@ class Dataset:
 
     def tokens(self, first, count):
         """The ids first .. first + count - 1 of the split, uint32."""
+        first, count = operator.index(first), operator.index(count)
         if first < 0 or count < 0 or first + count > self.num_tokens:
             raise IndexError(f"tokens {first} to {first + count} of {self.num_tokens}")
         if _arrays.numpy:
@@ -139,10 +142,12 @@ class Loader:
         self.dataset = data if isinstance(data, Dataset) else Dataset(data, split)
         self.ignore_index = ignore_index
         self._torch = _torch() if to == "torch" else None
-        self._options = dict(seed=seed, length=length, batch=batch_size, ranks=world_size,
-                             rank=rank, shuffle=bool(shuffle), workers=workers, scope=_SCOPES[scope],
-                             memory=memory, shuffle_block=shuffle_block,
-                             shuffle_window=shuffle_window)
+        numbers = dict(seed=seed, length=length, batch=batch_size, ranks=world_size, rank=rank,
+                       workers=workers, memory=memory, shuffle_block=shuffle_block,
+                       shuffle_window=shuffle_window)
+        # A state has no numbers of numpy, whose sums overflow and which JSON does not take.
+        self._options = dict({name: operator.index(value) for name, value in numbers.items()},
+                             shuffle=bool(shuffle), scope=_SCOPES[scope])
         self._open(self._options_at(position))
 
     def _options_at(self, position):

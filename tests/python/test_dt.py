@@ -420,6 +420,18 @@ class Numpy(unittest.TestCase):
             t.decode(numpy.array([-1]))
         self.assertEqual(d[0].dtype, numpy.uint32)
 
+    def test_numbers_may_be_of_numpy(self):
+        import numpy
+        d, loader = dt.Dataset("data"), dt.Loader("data", numpy.int64(32), numpy.uint8(200),
+                                                  seed=numpy.uint64(7), workers=0)
+        self.assertGreater(len(d), 256)
+        self.assertEqual(d[numpy.uint8(200)].tolist(), d[200].tolist())
+        self.assertEqual(d[numpy.int8(-1)].tolist(), d[-1].tolist())
+        self.assertEqual(d.tokens(numpy.int8(100), numpy.int8(100)).tolist(),
+                         d.tokens(100, 100).tolist())
+        next(loader), next(loader)
+        self.assertEqual(json.loads(json.dumps(loader.state_dict()))["position"], 400)
+
     def test_inputs_and_targets_are_views(self):
         import numpy
         loader = dt.Loader("data", 32, 4)
