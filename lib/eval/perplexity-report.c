@@ -131,7 +131,11 @@ static int write_document(const struct dt_perplexity *p, uint64_t i, struct dt_d
         return dt_fail(err, DT_EFORMAT, "document %" PRIu64 " %s", i + 1,
                        i == p->documents ? "was not there when they were measured"
                                          : "has no token to score");
-    snprintf(value, sizeof value, "%.6g", exp(p->items[i] / (double)p->sizes[i]));
+    double perplexity = exp(p->items[i] / (double)p->sizes[i]);
+    if (isfinite(perplexity))
+        snprintf(value, sizeof value, "%.6g", perplexity);
+    else
+        strcpy(value, "null");
     dt_meta_set(&doc->meta, "perplexity", value);
     return dt_document_writer_add(to, doc, line, err);
 }

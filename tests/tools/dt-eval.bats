@@ -76,6 +76,23 @@ train_llama() { # TIED: a small model of that family in llama-TIED
     [ ! -e none ]
 }
 
+@test "a perplexity that overflows is null in the documents too" {
+    cp -r run/latest/ huge && head -n 3 docs.jsonl >three.jsonl
+    python3 - huge/model.safetensors <<'EOF'
+import json, struct, sys
+data = bytearray(open(sys.argv[1], "rb").read())
+size = struct.unpack("<Q", data[:8])[0]
+tensors = json.loads(data[8:8 + size])
+name = next(n for n in tensors if n.endswith(("ln_f.weight", "model.norm.weight")))
+begin, end = (8 + size + at for at in tensors[name]["data_offsets"])
+data[begin:end] = struct.pack("<f", 1e6) * ((end - begin) // 4)
+open(sys.argv[1], "wb").write(data)
+EOF
+    rm -r huge/trainer
+    dt-eval -q -m huge --documents out.jsonl perplexity three.jsonl | grep -q '^perplexity *inf$'
+    [ "$(jq -c .meta.perplexity out.jsonl | sort -u)" = null ]
+}
+
 @test "perplexity and bits per byte follow from the loss" {
     dt-eval -q --json -m run/latest perplexity data >a
     awk -v loss="$(member loss <a)" -v ppl="$(member perplexity <a)" -v n="$(member tokens <a)" \
