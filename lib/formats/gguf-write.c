@@ -70,11 +70,17 @@ static int add_tokenizer(struct dt_gguf_values *v, const struct dt_gguf_options 
 {
     if (o->tokenizer == NULL)
         return 0;
+    if (o->end_count > DT_GGUF_ENDS)
+        return dt_fail(
+            err, DT_EINVALID,
+            "%s: %d tokens end a text, and GGUF has keys for %d: leave others out of the "
+            "model's eos_token_id",
+            o->tokenizer_path, o->end_count, DT_GGUF_ENDS);
     DT_TRY(dt_gguf_tokenizer_write(v, o->tokenizer, size, o->tokenizer_path, err));
     if (o->bos != UINT32_MAX)
         dt_gguf_add_u32(v, "tokenizer.ggml.bos_token_id", o->bos);
-    if (o->eos != UINT32_MAX)
-        dt_gguf_add_u32(v, "tokenizer.ggml.eos_token_id", o->eos);
+    for (int i = 0; i < o->end_count; i++)
+        dt_gguf_add_u32(v, dt_gguf_end_keys[i], o->ends[i]);
     dt_gguf_add_bool(v, "tokenizer.ggml.add_bos_token", o->add_bos);
     dt_gguf_add_bool(v, "tokenizer.ggml.add_eos_token", o->add_eos);
     if (o->chat_template)
@@ -347,8 +353,8 @@ static int write_request(const struct dt_model *m, const struct dt_export_reques
                                             .tokenizer = r->tokenizer,
                                             .tokenizer_path = r->tokenizer_path,
                                             .bos = r->tokens->bos,
-                                            .eos = r->tokens->end_count > 0 ? r->tokens->ends[0]
-                                                                            : UINT32_MAX,
+                                            .ends = r->tokens->ends,
+                                            .end_count = r->tokens->end_count,
                                             .add_bos = r->adds_bos,
                                             .add_eos = r->adds_eos,
                                             .chat_template = r->tokens->chat_template};

@@ -33,9 +33,11 @@ struct dt_gguf_options {
     enum dt_gguf_weights type;
     struct json_object *tokenizer; /* a tokenizer.json to include; NULL: none */
     const char *tokenizer_path;    /* for errors */
-    uint32_t bos, eos;             /* tokens, or UINT32_MAX */
-    bool add_bos, add_eos;         /* put them around a text */
-    const char *chat_template;     /* NULL: none */
+    uint32_t bos;                  /* a token, or UINT32_MAX */
+    const uint32_t *ends;  /* tokens that end a text; that which add_eos puts there is the first */
+    int end_count;         /* at most DT_GGUF_ENDS, for which there are keys: else DT_EINVALID */
+    bool add_bos, add_eos; /* put them around a text */
+    const char *chat_template; /* NULL: none */
 };
 
 /* The model is on the cpu. */

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "formats/model-directory.h"
 #include "gguf/gguf-file.h"
+#include "gguf/gguf-tokenizer.h"
 #include "json/json.h"
 
 #define MOST_TEMPLATE ((size_t)1 << 24)
@@ -127,18 +128,33 @@ static int read_directory(struct dt_text_tokens *t, const char *directory, uint3
     return rc;
 }
 
+/* The ends that a GGUF file names; two keys may name one. */
+static int read_gguf_ends(struct dt_text_tokens *t, const struct dt_gguf_file *f, uint32_t size,
+                          struct dt_error *err)
+{
+    for (const char *const *key = dt_gguf_end_keys; *key; key++) {
+        int64_t id = -1;
+        bool twice = false;
+        DT_TRY(dt_gguf_file_get_int(f, *key, &id, err));
+        for (int i = 0; i < t->end_count; i++)
+            twice = twice || t->ends[i] == id;
+        if (!twice)
+            DT_TRY(add_end(t, id, size, f->path, err));
+    }
+    return 0;
+}
+
 static int read_gguf(struct dt_text_tokens *t, const char *path, uint32_t size,
                      struct dt_error *err)
 {
     struct dt_gguf_file *f;
     struct dt_gguf_text chat = {NULL, 0};
-    int64_t bos = -1, eos = -1, adds = -1;
+    int64_t bos = -1, adds = -1;
     DT_TRY(dt_gguf_file_open(&f, path, err));
     int rc = dt_gguf_file_get_int(f, "tokenizer.ggml.bos_token_id", &bos, err);
-    rc = rc < 0 ? rc : dt_gguf_file_get_int(f, "tokenizer.ggml.eos_token_id", &eos, err);
     rc = rc < 0 ? rc : dt_gguf_file_get_int(f, "tokenizer.ggml.add_bos_token", &adds, err);
     rc = rc < 0 ? rc : dt_gguf_file_get_string(f, "tokenizer.chat_template", &chat, err);
-    rc = rc < 0 ? rc : add_end(t, eos, size, path, err);
+    rc = rc < 0 ? rc : read_gguf_ends(t, f, size, err);
     t->bos = is_token(bos, size) ? (uint32_t)bos : UINT32_MAX;
     t->adds_bos = adds < 0 ? -1 : adds != 0;
     t->chat_template = chat.data ? dt_strndup(chat.data, chat.size) : NULL;

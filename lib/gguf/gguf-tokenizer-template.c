@@ -2,6 +2,9 @@
 /* The post_processor of tokenizer.json that puts tokens around a text. */
 #include "gguf/gguf-tokenizer.h"
 
+const char *const dt_gguf_end_keys[DT_GGUF_ENDS + 1] = {
+    "tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
+
 static void add_step(struct json_object *single, const char *kind, const char *name)
 {
     struct json_object *step = dt_json_new_object(), *inner = dt_json_new_object();

@@ -28,6 +28,11 @@ int dt_gguf_tokenizer_read(const struct dt_gguf_file *file, struct json_object *
 int dt_gguf_tokenizer_load(const char *path, struct json_object **tokenizer,
                            struct dt_error *err) DT_MUST_CHECK;
 
+/* Keys of the tokens that end a text, ended by NULL: first the one that may be put after each text,
+ * then those that end an answer. */
+#define DT_GGUF_ENDS 3
+extern const char *const dt_gguf_end_keys[DT_GGUF_ENDS + 1];
+
 /* Makes the tokenizer of a tokenizer.json put tokens around each text; NULL: none on that side. */
 struct dt_gguf_template {
     char *before, *after;

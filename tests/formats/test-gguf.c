@@ -54,8 +54,7 @@ static struct dt_model *new_model(enum dt_family family)
 
 static int write_model(const struct dt_model *m, enum dt_gguf_weights type)
 {
-    const struct dt_gguf_options options = {
-        .name = "tiny", .type = type, .bos = UINT32_MAX, .eos = UINT32_MAX};
+    const struct dt_gguf_options options = {.name = "tiny", .type = type, .bos = UINT32_MAX};
     return dt_gguf_write(m, &options, path, &err);
 }
 

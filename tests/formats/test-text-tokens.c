@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Begin and end of texts and the chat template of a model's directory; what malformed files give.
  */
-#include "scratch.h"
+#include "gguf-of.h"
 
 #include <string.h>
 
@@ -54,6 +54,35 @@ static void ids_outside_of_the_vocabulary_are_none(void **state)
     dt_text_tokens_release(&tokens);
 }
 
+static void gguf_files_have_keys_for_three_ends(void **state)
+{
+#define K "tokenizer.ggml."
+    static const struct {
+        const char *file;
+        int count;
+        uint32_t ends[3];
+    } cases[] = {
+        {"general.name=str:x", 0, {0}},
+        {K "eos_token_id=u32:7", 1, {7}},
+        {K "eot_token_id=u32:8", 1, {8}},
+        {K "eom_token_id=u32:9 " K "eot_token_id=u32:8 " K "eos_token_id=u32:7", 3, {7, 8, 9}},
+        {K "eos_token_id=u32:7 " K "eot_token_id=u32:7 " K "eom_token_id=u32:100", 1, {7}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_gguf("m.gguf", cases[i].file);
+        assert_int_equal(dt_text_tokens_read(&tokens, "m.gguf", 100, &err), 0);
+        assert_int_equal(tokens.end_count, cases[i].count);
+        assert_memory_equal(tokens.ends, cases[i].ends,
+                            (size_t)cases[i].count * sizeof *tokens.ends);
+        dt_text_tokens_release(&tokens);
+    }
+    write_gguf("m.gguf", K "eot_token_id=str:x");
+    assert_int_equal(dt_text_tokens_read(&tokens, "m.gguf", 100, &err), DT_EFORMAT);
+    dt_text_tokens_release(&tokens);
+#undef K
+}
+
 static void a_list_of_templates_has_a_default(void **state)
 {
     static const char *const cases[][2] = {
@@ -86,6 +115,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(malformed_files_are_refused),
         cmocka_unit_test(ids_outside_of_the_vocabulary_are_none),
+        cmocka_unit_test(gguf_files_have_keys_for_three_ends),
         cmocka_unit_test(a_list_of_templates_has_a_default),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);

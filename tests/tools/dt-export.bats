@@ -415,8 +415,13 @@ spoilt() {
     dt-export -m a --to gguf -o m.gguf
     dt-export -m m.gguf -o d
     [ "$(cat d/chat_template.jinja)" = "{{ messages }}" ]
+    [ "$(jq -c .eos_token_id d/generation_config.json)" = "[$eot,260]" ]
     [ "$(dt-generate -m m.gguf -p Once -n 9)" = "$(dt-generate -m a -p Once -n 9)" ]
     refute grep -q TemplateProcessing d/tokenizer.json
+    echo "{\"eos_token_id\": [$eot, 260, 261, 262]}" >a/generation_config.json
+    run dt-export -m a --to gguf -o none.gguf
+    assert_one_line_error dt-export
+    [[ "$output" == *"tokenizer.json: 4 tokens end a text, and GGUF has keys for 3: "* ]]
 }
 
 @test "pipes, devices and decompression bombs in a model directory are refused at once" {
