@@ -315,8 +315,9 @@ static int write_model(const struct dt_model *m, const struct included *t, struc
                                               .eot = t->eot,
                                               .tokens = &t->frame.tokens,
                                               .labels = &labels,
-                                              .adds_bos = t->frame.frame.before_count > 0,
-                                              .adds_eos = t->frame.frame.after_count > 0};
+                                              .before_count = t->frame.frame.before_count,
+                                              .after_count = t->frame.frame.after_count,
+                                              .after = t->frame.frame.after[0]};
     if (rc == 0)
         rc =
             format->suffix ? format->write(m, &request, err) : write_directory(m, &request, t, err);

@@ -39,8 +39,9 @@ struct dt_export_request {
     const char *tokenizer_path;    /* for errors */
     uint32_t eot;                  /* end-of-text token, or UINT32_MAX */
     const struct dt_text_tokens *tokens;
-    const struct dt_labels *labels; /* of a classifier; NULL: it is a model of tokens */
-    bool adds_bos, adds_eos;        /* the tokenizer puts them around a text */
+    const struct dt_labels *labels;   /* of a classifier; NULL: it is a model of tokens */
+    size_t before_count, after_count; /* tokens that the tokenizer puts around a text */
+    uint32_t after;                   /* the first one after it */
 };
 
 struct dt_export_format {

@@ -341,6 +341,18 @@ int dt_gguf_write(const struct dt_model *m, const struct dt_gguf_options *o, con
     return rc;
 }
 
+/* The tokens that end a text, that which the tokenizer puts there first; returns their number. */
+static int order_ends(const struct dt_export_request *r, uint32_t ends[DT_TEXT_ENDS + 1])
+{
+    int count = 0;
+    if (r->after_count > 0)
+        ends[count++] = r->after;
+    for (int i = 0; i < r->tokens->end_count; i++)
+        if (r->after_count == 0 || r->tokens->ends[i] != r->after)
+            ends[count++] = r->tokens->ends[i];
+    return count;
+}
+
 static int write_request(const struct dt_model *m, const struct dt_export_request *r,
                          struct dt_error *err)
 {
@@ -348,16 +360,22 @@ static int write_request(const struct dt_model *m, const struct dt_export_reques
                                                  [DT_EXPORT_TYPE_F16] = DT_GGUF_F16,
                                                  [DT_EXPORT_TYPE_BF16] = DT_GGUF_BF16,
                                                  [DT_EXPORT_TYPE_Q8_0] = DT_GGUF_Q8_0};
+    uint32_t ends[DT_TEXT_ENDS + 1];
     const struct dt_gguf_options options = {.name = r->name,
                                             .type = types[r->type],
                                             .tokenizer = r->tokenizer,
                                             .tokenizer_path = r->tokenizer_path,
                                             .bos = r->tokens->bos,
-                                            .ends = r->tokens->ends,
-                                            .end_count = r->tokens->end_count,
-                                            .add_bos = r->adds_bos,
-                                            .add_eos = r->adds_eos,
+                                            .ends = ends,
+                                            .end_count = order_ends(r, ends),
+                                            .add_bos = r->before_count > 0,
+                                            .add_eos = r->after_count > 0,
                                             .chat_template = r->tokens->chat_template};
+    if (r->before_count > 1 || r->after_count > 1)
+        return dt_fail(
+            err, DT_EINVALID,
+            "%s: puts %zu tokens before a text and %zu after it, and GGUF has one of each",
+            r->tokenizer_path, r->before_count, r->after_count);
     return dt_gguf_write(m, &options, r->path, err);
 }
 

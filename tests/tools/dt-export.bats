@@ -424,6 +424,30 @@ spoilt() {
     [[ "$output" == *"tokenizer.json: 4 tokens end a text, and GGUF has keys for 3: "* ]]
 }
 
+@test "GGUF has the tokens around a text that the tokenizer puts there, one of each" {
+    around() { # BEFORE AFTER: ids, in the template of a
+        jq --argjson before "[$1]" --argjson after "[$2]" '
+            def name($id): .model.vocab | to_entries[] | select(.value == $id) | .key;
+            . as $t | def step($id): {SpecialToken: {id: ($t | name($id)), type_id: 0}};
+            .post_processor = {type: "TemplateProcessing", pair: [],
+                single: ([$before[] | step(.)] + [{Sequence: {id: "A", type_id: 0}}] + [$after[] | step(.)]),
+                special_tokens: ([$before[], $after[] | . as $id | ($t | name($id))
+                    | {(.): {id: ., ids: [$id], tokens: [.]}}] | add)}' \
+            llama/latest/tokenizer.json >a/tokenizer.json
+    }
+    ids() { echo Once | dt-tokenize -q -t "$1" --frame template --ids; }
+    dt-export -m llama/latest -o a
+    around 60 61
+    dt-export -m a --to gguf -o m.gguf
+    [ "$(ids m.gguf)" = "$(ids a/tokenizer.json)" ]
+    for counts in '60,62 61' '60 61,62'; do
+        around $counts
+        run dt-export -m a --to gguf -o none.gguf
+        assert_one_line_error dt-export
+        [[ "$output" == *"tokenizer.json: puts "*", and GGUF has one of each" ]]
+    done
+}
+
 @test "pipes, devices and decompression bombs in a model directory are refused at once" {
     hostile() { # REASON: of the model in bad
         run timeout 900 dt-export -m bad -o out
