@@ -11,8 +11,9 @@
 
 #include "base/clock.h"
 
-#define READ_BYTES 65536
-#define SHOWN      60 /* bytes of an answer that an error repeats */
+#define READ_BYTES  65536
+#define SHOWN       60   /* bytes of an answer that an error repeats */
+#define MOST_REWARD 1e30 /* means and deviations of larger ones overflow fp32 */
 
 int dt_reward_open(struct dt_reward *r, const char *command, double timeout, struct dt_error *err)
 {
@@ -86,15 +87,17 @@ static int parse(const struct dt_reward *r, struct question *q, const char *line
 {
     char *end;
     double value = strtod(line, &end);
+    bool number = end > line && isfinite(value);
     end += strspn(end, " \t\r");
     if (q->answered == q->count)
         return fail_more(r, q->count, err);
-    if (size == 0 || end != line + size || !isfinite(value))
+    if (!number || end != line + size || fabs(value) > MOST_REWARD)
         return dt_fail(
             err, DT_EFORMAT,
             "the reward program '%s' wrote '%.*s' for completion %zu of %zu: a line with "
-            "a number was expected",
-            r->command, (int)(size < SHOWN ? size : SHOWN), line, q->answered + 1, q->count);
+            "a number%s was expected",
+            r->command, (int)(size < SHOWN ? size : SHOWN), line, q->answered + 1, q->count,
+            number ? " from -1e30 to 1e30" : "");
     q->rewards[q->answered++] = value;
     return 0;
 }

@@ -30,7 +30,8 @@ struct dt_reward {
 int dt_reward_open(struct dt_reward *reward, const char *command, double timeout,
                    struct dt_error *err) DT_MUST_CHECK;
 /* lines: count of them. DT_EIO if the program has ended or does not answer in time; DT_EFORMAT,
- * naming the completion, if it writes something else than a finite number, or more lines. */
+ * naming the completion, if it writes something else than a number from -1e30 to 1e30, or more
+ * lines. */
 int dt_reward_ask(struct dt_reward *reward, const char *lines, size_t size, size_t count,
                   double *rewards, struct dt_error *err) DT_MUST_CHECK;
 /* Ends the program. Safe on an all-zero one. */

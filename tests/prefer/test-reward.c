@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -44,11 +45,30 @@ static void answers_in_one_piece_or_in_several_are_taken(void **state)
     dt_reward_close(&r);
 }
 
+/* strtod takes blanks for 0; means of larger numbers are not finite in fp32. */
+static void blank_lines_and_huge_numbers_are_no_rewards(void **state)
+{
+    static const char *const answers[] = {"", " ", "\\t", "\\r", "1e31", "-1e31"};
+    (void)state;
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        struct dt_reward r;
+        struct dt_error err = {.text = ""};
+        double reward;
+        char command[64];
+        snprintf(command, sizeof command, "printf -- '%s\\n'; cat >/dev/null", answers[i]);
+        assert_int_equal(dt_reward_open(&r, command, 60, &err), 0);
+        assert_int_equal(dt_reward_ask(&r, "a\n", 2, 1, &reward, &err), DT_EFORMAT);
+        assert_non_null(strstr(err.text, "for completion 1 of 1"));
+        dt_reward_close(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_that_comes_late_is_not_an_answer_to_the_next_question),
         cmocka_unit_test(answers_in_one_piece_or_in_several_are_taken),
+        cmocka_unit_test(blank_lines_and_huge_numbers_are_no_rewards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
