@@ -298,6 +298,7 @@ make_rows() {
 }
 
 @test "labels as text are cut between characters" {
+    cd "$T"
     name=a$(printf 'é%.0s' {1..40})
     dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a x=$name,é -v n -- sh -c 'echo "{\"n\":3}"' '{x}' >/dev/null
     dt-plot bars -v n "$T/rows" >text
@@ -557,6 +558,7 @@ places() {
 }
 
 @test "difference: an operation whose rate the plan lacks has no planned time" {
+    cd "$T"
     cat >plan.json <<'EOF'
 {"traceEvents":[{"ph":"X","name":"forward","cat":"phase","ts":0,"dur":1000,"pid":0,"tid":0}],
  "otherData":{"gemm_flops_per_second":1e9,"bytes_per_second":1e9}}
