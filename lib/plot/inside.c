@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
-#include "io/input.h"
+#include "io/json-lines.h"
 #include "plot/gnuplot.h"
 #include "json/json.h"
 
@@ -140,9 +140,10 @@ static int get_number(struct json_object *line, const char *name, const char *su
 }
 
 /* A line about a tensor or a layer; one without the member that is drawn is skipped. */
-static int add_line(struct map *m, struct json_object *line, const char *subject,
+static int add_line(void *context, struct json_object *line, const char *subject,
                     struct dt_error *err)
 {
+    struct map *m = context;
     const char *member = m->what->member ? m->what->member : m->what->name, *tensor;
     struct json_object *found;
     int64_t step, layer;
@@ -170,46 +171,18 @@ static const char *setting_of(const struct quantity *what)
                                        : "tensor_metrics=true";
 }
 
-static int read_lines(struct map *m, struct dt_input *in, const char *path, struct dt_error *err)
-{
-    struct dt_buffer line = DT_BUFFER_EMPTY;
-    bool found = true;
-    int rc = 0;
-    for (long number = 1; rc == 0 && found; number++) {
-        struct json_object *object;
-        dt_buffer_clear(&line);
-        rc = dt_input_read_until(in, '\n', &line, &found, err);
-        if (rc < 0 || line.size == 0)
-            break;
-        char *subject = dt_asprintf("%s:%ld", path, number);
-        rc = dt_json_parse(line.data, line.size, subject, &object, err);
-        if (rc == 0) {
-            rc = add_line(m, object, subject, err);
-            json_object_put(object);
-        }
-        free(subject);
-    }
-    dt_buffer_release(&line);
-    if (rc == 0 && m->step_count == 0)
-        rc = dt_fail(err, DT_EMISSING,
-                     "%s: has no %s: name another --value, or train with training.%s", path,
-                     m->what->name, setting_of(m->what));
-    return rc;
-}
-
 static int read_map(struct map *m, const char *run, struct dt_error *err)
 {
-    struct dt_input *in;
     char *path = dt_path_join(run, "tensors.jsonl");
     int rc = dt_file_probe(path, err);
     if (rc == 0)
         rc = dt_fail(err, DT_EMISSING, "run '%s' has no tensors.jsonl: train with training.%s", run,
                      setting_of(m->what));
-    rc = rc < 0 ? rc : dt_input_open(&in, path, err);
-    if (rc == 0) {
-        rc = read_lines(m, in, path, err);
-        dt_input_close(in);
-    }
+    rc = rc < 0 ? rc : dt_json_lines_read(path, add_line, m, err);
+    if (rc == 0 && m->step_count == 0)
+        rc = dt_fail(err, DT_EMISSING,
+                     "%s: has no %s: name another --value, or train with training.%s", path,
+                     m->what->name, setting_of(m->what));
     free(path);
     return rc;
 }

@@ -309,6 +309,21 @@ make_rows() {
     dt-plot inside run | grep -qxF "$(printf 'é%.0s' {1..20}) |.|"
 }
 
+@test "a last line of tensors without its end is left out, as of metrics" {
+    cd "$T"
+    mkdir -p run
+    printf '{"step":%d,"loss":%d}\n' 1 3 2 2 >run/metrics.jsonl
+    printf '{"step":%d,"tensor":"a","parameter_norm":1,"update_norm":1}\n' 1 2 >run/tensors.jsonl
+    dt-plot inside run >whole
+    printf '{"step":3,"tensor":"a","param' >>run/tensors.jsonl
+    dt-plot inside run | cmp - whole
+    dt-plot report run | grep -qF 'L2 norm of the update over that of the parameters'
+    sed -i 's/2,"tensor/2,tensor/' run/tensors.jsonl
+    run dt-plot inside run
+    [ "$status" -eq 1 ]
+    [[ "$output" = *run/tensors.jsonl:2:* ]]
+}
+
 @test "bars of one axis are labelled below, with medians above" {
     dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a rate=1e-3,2e-3 -- \
         awk 'BEGIN { r = {rate}; print "{\"val_loss\":" 3 + 123.4 * r ",\"speed\":" 12345678 * r "}" }' >/dev/null
