@@ -138,16 +138,28 @@ static double exact_signed_rank(const struct ranked *items, size_t count, size_t
     return p;
 }
 
-double dt_statistics_signed_rank_test(const double *a, const double *b, size_t count)
+/* Ranks the differences that are not 0; returns their number. */
+static size_t rank_pairs(const double *a, const double *b, size_t count, struct ranked *items,
+                         size_t *twice_above, double *ties)
 {
-    struct ranked *items = dt_alloc(count + 1, sizeof *items);
-    size_t used = 0, seen = 0;
+    size_t used = 0;
     for (size_t i = 0; i < count; i++)
         if (a[i] != b[i])
             items[used++] = (struct ranked){fabs(b[i] - a[i]), 0, b[i] > a[i]};
-    double ties = rank(items, used), p = 1, n = (double)used;
+    *ties = rank(items, used);
+    *twice_above = 0;
     for (size_t i = 0; i < used; i++)
-        seen += items[i].second ? items[i].twice : 0;
+        *twice_above += items[i].second ? items[i].twice : 0;
+    return used;
+}
+
+double dt_statistics_signed_rank_test(const double *a, const double *b, size_t count)
+{
+    struct ranked *items = dt_alloc(count + 1, sizeof *items);
+    size_t seen;
+    double ties, p = 1;
+    size_t used = rank_pairs(a, b, count, items, &seen, &ties);
+    double n = (double)used;
     if (used > MOST_EXACT)
         p = normal_two_sided(fabs((double)seen / 2 - n * (n + 1) / 4) - 0.5,
                              n * (n + 1) * (2 * n + 1) / 24 - ties / 48);
@@ -155,6 +167,15 @@ double dt_statistics_signed_rank_test(const double *a, const double *b, size_t c
         p = exact_signed_rank(items, used, seen);
     free(items);
     return p;
+}
+
+double dt_statistics_signed_rank_sum(const double *a, const double *b, size_t count)
+{
+    struct ranked *items = dt_alloc(count + 1, sizeof *items);
+    size_t seen;
+    double ties, n = (double)rank_pairs(a, b, count, items, &seen, &ties);
+    free(items);
+    return (double)seen - n * (n + 1) / 2;
 }
 
 double dt_statistics_signed_rank_least(size_t count)

@@ -36,6 +36,10 @@ double dt_statistics_rank_sum_test(const double *a, size_t a_count, const double
  * Exact up to 100 pairs. */
 double dt_statistics_signed_rank_test(const double *a, const double *b, size_t count);
 
+/* The ranks of pairs with b[i] > a[i] less those of the others, of which that test is: its sign
+ * says which are larger. The mean difference may have another sign, if few pairs differ much. */
+double dt_statistics_signed_rank_sum(const double *a, const double *b, size_t count);
+
 /* The smallest p of the signed rank test with count pairs: 2^(1 - count). */
 double dt_statistics_signed_rank_least(size_t count);
 /* Fewer pairs cannot be below DT_CHANCE: 6. */

@@ -114,7 +114,8 @@ struct test {
     size_t pairs;
     double difference, margin; /* mean of the pairs' differences, half its 95% interval */
     double p, needed;
-    bool equal; /* all differences are 0 */
+    double ranks; /* dt_statistics_signed_rank_sum */
+    bool equal;   /* all differences are 0 */
 };
 
 /* The value of the configuration's run with this seed; NAN without one. */
@@ -149,6 +150,7 @@ static struct test test_of(const struct dt_reported *r, int configuration,
         t.difference = dt_statistics_mean(difference, t.pairs);
         t.margin = dt_statistics_margin(difference, t.pairs);
         t.p = dt_statistics_signed_rank_test(base, own, t.pairs);
+        t.ranks = dt_statistics_signed_rank_sum(base, own, t.pairs);
         t.needed = dt_statistics_needed(difference, t.pairs);
     }
     free(base);
@@ -159,7 +161,9 @@ static void add_verdict(struct dt_grid *g, const struct test *t)
 {
     size_t least = dt_statistics_least_pairs();
     if (t->p < DT_CHANCE)
-        dt_grid_add(g, t->difference < 0 ? "lower" : "higher");
+        dt_grid_printf(g, "%s%s", t->ranks < 0 ? "lower" : "higher",
+                       t->ranks * t->difference > 0 ? ""
+                                                    : ", but not the mean: few pairs differ much");
     else if (t->equal)
         dt_grid_add(g, "no difference in any pair");
     else if (t->difference == 0)

@@ -128,7 +128,7 @@ static void assert_there(const struct dt_page *page, const char *text)
 /* A report of values of count pairs; the second configuration is lower by these differences. */
 static struct dt_page compare(const double *differences, int count)
 {
-    char *paths[16];
+    char *paths[32];
     struct dt_page page = {.format = DT_PAGE_MARKDOWN};
     for (int i = 0; i < 2 * count; i++) {
         char *settings = dt_asprintf("training:\n  seed: %d\n  batch_size: %d\n", i % count + 1,
@@ -153,6 +153,19 @@ static void pairs_of_seeds_decide(void **state)
     assert_there(&page, "| A: batch_size=8 | 8 | 7.5 \302\261 2 |");
     assert_there(&page, "| B: batch_size=16 | last validation loss | 8 | -0.19 \302\261 "
                         "0.056 | 0.023 | lower |");
+    dt_page_release(&page);
+}
+
+/* The signed rank test says that these are lower, and the mean of one outlier that they are higher.
+ */
+static void the_verdict_is_that_of_the_test(void **state)
+{
+    double differences[16];
+    (void)state;
+    for (int i = 0; i < 16; i++)
+        differences[i] = i == 7 ? -5 : 0.1 + 0.01 * i;
+    struct dt_page page = compare(differences, 16);
+    assert_there(&page, "| lower, but not the mean: few pairs differ much |");
     dt_page_release(&page);
 }
 
@@ -200,6 +213,7 @@ int main(void)
         CASE(one_run_twice_is_refused),
         CASE(what_is_no_run_is_refused),
         CASE(pairs_of_seeds_decide),
+        CASE(the_verdict_is_that_of_the_test),
         CASE(what_is_not_decided_says_how_many_pairs_would_do),
         CASE(a_run_that_ended_in_nan_has_no_final_value),
     };
