@@ -154,12 +154,18 @@ need_curl() { command -v curl >/dev/null || skip "no curl"; }
     dt-synth -n 100 -o "$T/source"
     download "file://$T/source" "$T/a" 2>/dev/null
     cmp "$T/source" "$T/a"
-    [ ! -e "$T/a.part" ]
+    [ ! -e "$T/a.part" ] && [ ! -e "$T/a.part.url" ]
     # The part's own bytes stay: what is there is not fetched again.
     { printf 'X'; head -c 1000 "$T/source" | tail -c +2; } >"$T/b.part"
+    echo "file://$T/source" >"$T/b.part.url"
     download "file://$T/source" "$T/b" 2>/dev/null
     [ "$(head -c 1 "$T/b")" = X ]
     tail -c +2 "$T/b" | cmp - <(tail -c +2 "$T/source")
+    # A part of another URL is not of this one.
+    head -c 1000 "$T/source" | tr a-z A-Z >"$T/c.part"
+    echo "file://$T/other" >"$T/c.part.url"
+    download "file://$T/source" "$T/c" 2>/dev/null
+    cmp "$T/source" "$T/c"
 }
 
 @test "a download with a wrong sum, an empty one, and a missing one fail" {
