@@ -100,7 +100,7 @@ SETTINGS_match = $(strip $(DEDUP) $(DEDUP_FLAGS))
 SETTINGS_vocab = $(strip $(TOKENIZER) $(VOCAB_SIZE) $(VOCAB_FLAGS))
 SETTINGS_shard = $(strip $(SHARD_FLAGS))
 include $(here)/settings.mk
-differs := $(strip $(foreach s,$(if $(shared),$(wildcard $(settings))),$(if $(call changed,$s,$(SETTINGS_$(notdir $s))),$s)))
+differs := $(strip $(foreach s,$(if $(shared),$(wildcard $(settings))),$(if $(call changed,$s,$(call setting,$(notdir $s))),$s)))
 $(if $(differs),$(error $(firstword $(differs)) has other settings, which `make ... settings` replaces for all tasks))
 
 # --- chunks -------------------------------------------------------------------------------------

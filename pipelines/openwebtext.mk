@@ -3,7 +3,7 @@
 # Trains a model on OpenWebText (Gokaslan and Cohen 2019), on its first part or all:
 #
 #   make -f pipelines/openwebtext.mk                              the first part, some GB
-#   make -f pipelines/openwebtext.mk PARTS="$$(seq -w 0 79)"      all 80
+#   make -f pipelines/openwebtext.mk PARTS="$(seq -w 0 79)"       all 80
 #   make -f pipelines/openwebtext.mk CORPUS=FILE                  a local file
 #
 # After the download it takes some minutes on 2 cores.

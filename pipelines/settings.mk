@@ -8,10 +8,17 @@
 same    = $(if $(subst x$1,,x$2)$(subst x$2,,x$1),,yes)
 changed = $(if $(call same,$(shell cat '$1' 2>/dev/null),$2),,FORCE)
 
+# A recipe ends at a line end, and $(shell cat) makes a space of it.
+define newline
+
+
+endef
+setting  = $(subst $(newline), ,$(SETTINGS_$1))
+
 settings := $(patsubst SETTINGS_%,$(OUT)/settings/%,$(filter SETTINGS_%,$(.VARIABLES)))
 .SECONDEXPANSION:
-$(settings): $(OUT)/settings/%: $$(call changed,$(OUT)/settings/$$*,$$(SETTINGS_$$*))
-	@mkdir -p $(@D) && printf '%s\n' '$(subst ','\'',$(SETTINGS_$*))' >$@
+$(settings): $(OUT)/settings/%: $$(call changed,$(OUT)/settings/$$*,$$(call setting,$$*))
+	@mkdir -p $(@D) && printf '%s\n' '$(subst ','\'',$(call setting,$*))' >$@
 
 FORCE:
 .PHONY: FORCE

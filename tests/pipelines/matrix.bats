@@ -84,6 +84,15 @@ compare() {
     make -C "$ROOT" --no-print-directory -f pipelines/openwebtext.mk B="${DT_BUILD:-build}" OUT="$T/out" \
         OPENWEBTEXT_URL="file://$T/part-{}.jsonl" PARTS='0 08' "$T/out/corpus" >"$T/log" 2>&1 || { cat "$T/log"; return 1; }
     [ "$(wc -l <"$T/out/corpus")" -eq 200 ]
+    # Of lines, as seq writes them, and again where nothing has changed.
+    for word in '' 'up to date'; do
+        make -C "$ROOT" --no-print-directory -f pipelines/openwebtext.mk B="${DT_BUILD:-build}" OUT="$T/lines" \
+            OPENWEBTEXT_URL="file://$T/part-{}.jsonl" PARTS="$(seq -w 0 8 8)" PROMPT=$'one\n'"it's two" \
+            "$T/lines/corpus" "$T/lines/settings/story" >"$T/log" 2>&1 || { cat "$T/log"; return 1; }
+        grep -q "$word" "$T/log"
+        cmp "$T/lines/corpus" "$T/out/corpus"
+    done
+    grep -qx "one it's two 250 0.8" "$T/lines/settings/story"
     dt-vocab -q -s 300 -o "$T/tok.json" "$T/out/corpus"
     make -C "$ROOT" --no-print-directory -f pipelines/gpt2-124m.mk B="${DT_BUILD:-build}" OUT="$T/g" SIZE=small \
         CORPUS="$T/out/corpus" TOKENIZER="$T/tok.json" "$T/g/tokenizer.json" >"$T/log" 2>&1 || { cat "$T/log"; return 1; }
