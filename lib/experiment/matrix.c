@@ -17,6 +17,12 @@ static const char *const keys[] = {"command", "axes",  "repeats", "warmup",  "se
                                    "limit",   "shell", "metrics", "targets", "baseline",
                                    "values",  "notes", NULL};
 
+/* NULL unless it is a text. */
+static const char *text_or_null(struct json_object *value)
+{
+    return json_object_is_type(value, json_type_string) ? dt_json_text(value) : NULL;
+}
+
 /* A list, or a string, which counts as a list of one. */
 static size_t list_length(struct json_object *list)
 {
@@ -27,7 +33,7 @@ static const char *list_item(struct json_object *list, size_t i)
 {
     if (json_object_is_type(list, json_type_array))
         list = json_object_array_get_idx(list, i);
-    return json_object_is_type(list, json_type_string) ? dt_json_text(list) : NULL;
+    return text_or_null(list);
 }
 
 /* --- the design ----------------------------------------------------------------------------- */
@@ -56,7 +62,19 @@ static int check_keys(struct json_object *design, const char *subject, struct dt
 static const char *text_of(struct json_object *design, const char *key)
 {
     struct json_object *value;
-    return json_object_object_get_ex(design, key, &value) ? list_item(value, 0) : NULL;
+    return json_object_object_get_ex(design, key, &value) ? text_or_null(value) : NULL;
+}
+
+/* Keys that have one value. */
+static int check_texts(struct json_object *design, const char *subject, struct dt_error *err)
+{
+    static const char *const texts[] = {"repeats", "warmup", "seed", "limit", "shell", "metrics"};
+    struct json_object *value;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (json_object_object_get_ex(design, texts[i], &value) && text_or_null(value) == NULL)
+            return dt_fail(err, DT_EFORMAT, "%s: %s must be a text, not %s", subject, texts[i],
+                           dt_json_text(value));
+    return 0;
 }
 
 static int whole(struct json_object *design, const char *key, long least, long most, long *value,
@@ -226,7 +244,7 @@ static int read_baseline(struct dt_matrix *m, const char *subject, struct dt_err
     json_object_object_foreach(baseline, name, value)
     {
         int a = axis_of(m, name, strlen(name));
-        const char *text = list_item(value, 0);
+        const char *text = text_or_null(value);
         if (a < 0)
             return dt_fail(err, DT_EINVALID, "%s: baseline: unknown axis '%s'", subject, name);
         m->baseline[a] = text ? value_of(&m->axes[a], text) : -1;
@@ -250,7 +268,7 @@ static int check_targets(const struct dt_matrix *m, const char *subject, struct 
         return dt_fail(err, DT_EINVALID, "%s: targets need metrics", subject);
     json_object_object_foreach(targets, name, level)
     {
-        const char *text = list_item(level, 0);
+        const char *text = text_or_null(level);
         if (text == NULL || dt_program_parse_real(text, &x) < 0)
             return dt_fail(err, DT_EINVALID, "%s: the target of %s must be a number, not '%s'",
                            subject, name, text ? text : "");
@@ -521,6 +539,8 @@ int dt_matrix_init(struct dt_matrix *m, struct json_object *design, const char *
 {
     *m = (struct dt_matrix){.design = design};
     int rc = check_keys(design, subject, err);
+    if (rc == 0)
+        rc = check_texts(design, subject, err);
     if (rc == 0)
         rc = read_numbers(m, subject, err);
     if (rc == 0)

@@ -112,6 +112,15 @@ static void mistakes_are_named(void **state)
     assert_refused("{\"command\":\"x\",\"metrics\":\"m\",\"targets\":{\"loss\":\"low\"}}",
                    "target of loss must be a number, not 'low'");
     assert_refused("[]", "must be a mapping");
+    assert_refused("{\"command\":\"x\",\"repeats\":[\"2\",\"3\"]}",
+                   "repeats must be a text, not [");
+    assert_refused("{\"command\":\"x\",\"limit\":{\"s\":\"3\"}}", "limit must be a text, not {");
+    assert_refused("{\"command\":\"x\",\"seed\":3}", "seed must be a text, not 3");
+    assert_refused("{\"command\":\"x\",\"metrics\":\"m\",\"targets\":{\"loss\":[\"3\",\"2\"]}}",
+                   "target of loss must be a number");
+    assert_refused(
+        "{\"command\":\"x {a}\",\"axes\":{\"a\":[\"1\",\"2\"]},\"baseline\":{\"a\":[\"1\"]}}",
+        "baseline: axis a does not have the value");
 }
 
 static void a_matrix_continues_with_more_values_but_not_another_command(void **state)
