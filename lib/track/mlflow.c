@@ -7,14 +7,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/file.h"
 #include "json/json-number.h"
 #include "json/json.h"
 
 /* Limits of the server for one request. */
 enum { MOST_METRICS = 1000, MOST_PARAMETERS = 100, MOST_TAGS = 100, MOST_VALUE = 250 };
 #define KEY_TAG    "dt.key"
-#define FILE_LIMIT ((size_t)256 << 20)
 #define LONGEST_ID 256
 
 struct waiting_point {
@@ -490,18 +488,15 @@ int dt_mlflow_send_settings(struct dt_mlflow *m, struct json_object *settings, s
     return rc;
 }
 
-int dt_mlflow_send_file(struct dt_mlflow *m, const char *path, const char *name,
+int dt_mlflow_send_file(struct dt_mlflow *m, const char *data, size_t size, const char *name,
                         struct dt_error *err)
 {
     static const char proxied[] = "mlflow-artifacts:/";
-    char *data;
-    size_t size;
     DT_TRY(prepare(m, err));
     if (m->artifacts == NULL || strncmp(m->artifacts, proxied, sizeof proxied - 1) != 0)
         return dt_fail(err, DT_EMISSING,
                        "the server stores artifacts at '%s' and accepts no uploads",
                        m->artifacts ? m->artifacts : "?");
-    DT_TRY(dt_file_read(path, FILE_LIMIT, &data, &size, err));
     const char *location = m->artifacts + sizeof proxied - 1;
     char *folder = escape(location + strspn(location, "/"), "/"), *escaped = escape(name, "");
     char *url = dt_asprintf("%s/api/2.0/mlflow-artifacts/artifacts/%s/%s", m->options->url, folder,
@@ -519,7 +514,6 @@ int dt_mlflow_send_file(struct dt_mlflow *m, const char *path, const char *name,
     free(url);
     free(folder);
     free(escaped);
-    free(data);
     return rc;
 }
 

@@ -49,8 +49,9 @@ int dt_mlflow_send(struct dt_mlflow *m, struct dt_error *err) DT_MUST_CHECK;
  */
 int dt_mlflow_send_settings(struct dt_mlflow *m, struct json_object *settings,
                             struct dt_error *err) DT_MUST_CHECK;
-/* Uploads a file as an artifact; DT_EMISSING if the server does not accept uploads. */
-int dt_mlflow_send_file(struct dt_mlflow *m, const char *path, const char *name,
+/* Uploads the contents of a file as an artifact; DT_EMISSING if the server does not accept uploads.
+ */
+int dt_mlflow_send_file(struct dt_mlflow *m, const char *data, size_t size, const char *name,
                         struct dt_error *err) DT_MUST_CHECK;
 /* Sets the status: RUNNING; or FINISHED, KILLED, FAILED, with now as end time. */
 int dt_mlflow_set_status(struct dt_mlflow *m, const char *status,

@@ -20,27 +20,31 @@
 
 #define MOST_PAUSE  60.0 /* seconds between retries */
 #define TEXT_LIMIT  ((size_t)1 << 20)
+#define FILE_LIMIT  ((size_t)256 << 20)
 #define MEMORY_FILE "track/state.json"
 
 /* What is followed: metrics, and results of tasks. */
 static const char *const followed[] = {"metrics.jsonl", "tasks.jsonl"};
 enum { METRICS, FOLLOWED = sizeof followed / sizeof *followed };
 
+/* To which they are sent. */
+enum sink { EVENTS, MLFLOW, SINKS };
+
 struct tracker {
     const struct dt_track_options *o;
     char *paths[FOLLOWED];
-    struct json_object *memory; /* contents of state.json */
-    struct json_object *header; /* the first line of the metrics, if it names the run */
-    double start;               /* Unix time of the run's start */
-    long last_step;
+    struct json_object *memory;   /* contents of state.json */
+    struct json_object *header;   /* the first line of the metrics, if it names the run */
+    double start;                 /* Unix time of the run's start */
+    long last_steps[SINKS];       /* of the metrics that each has read */
     struct json_object *settings; /* NULL until the first checkpoint */
 
+    struct dt_follower files[SINKS][FOLLOWED];
+
     struct dt_event_file *events;
-    struct dt_follower to_events[FOLLOWED];
 
     struct dt_mlflow *mlflow;
     struct dt_mlflow_options mlflow_options;
-    struct dt_follower to_mlflow[FOLLOWED];
     bool waiting; /* the client has unsent points */
     bool settings_sent;
     int files_sent;
@@ -242,10 +246,10 @@ static const char *header_text(const struct tracker *t, const char *name)
                                                                            : NULL;
 }
 
-static void follow_files(const struct tracker *t, struct dt_follower *files)
+static void follow_files(struct tracker *t, enum sink sink)
 {
     for (int i = 0; i < FOLLOWED; i++)
-        dt_follow(&files[i], t->paths[i]);
+        dt_follow(&t->files[sink][i], t->paths[i]);
 }
 
 static int open_mlflow(struct tracker *t, struct dt_error *err)
@@ -270,7 +274,7 @@ static int open_mlflow(struct tracker *t, struct dt_error *err)
         t->mlflow_options.tags = dt_json_new_object();
         dt_json_object_add(t->mlflow_options.tags, "tags", dt_json_new_string(tags));
     }
-    follow_files(t, t->to_mlflow);
+    follow_files(t, MLFLOW);
     t->answered = dt_clock_now();
     return dt_mlflow_open(&t->mlflow, http, &t->mlflow_options, err);
 }
@@ -281,7 +285,7 @@ static int open_sinks(struct tracker *t, struct dt_error *err)
     DT_TRY(remember(t, err));
     if (t->o->tensorboard) {
         DT_TRY(dt_event_file_open(&t->events, t->o->tensorboard, t->start, err));
-        follow_files(t, t->to_events);
+        follow_files(t, EVENTS);
     }
     return t->o->mlflow ? open_mlflow(t, err) : 0;
 }
@@ -289,17 +293,28 @@ static int open_sinks(struct tracker *t, struct dt_error *err)
 /* --- sending --------------------------------------------------------------------------------- */
 
 /* Of the next line of any of the files. *points is owned by the caller. */
-static int next_points(struct tracker *t, struct dt_follower *files, struct json_object **line,
+static int next_points(struct tracker *t, enum sink sink, struct json_object **line,
                        struct dt_point **points, int *count, bool *found, struct dt_error *err)
 {
+    struct dt_follower *files = t->files[sink];
+    long *last = &t->last_steps[sink];
+    int i = -1;
     *found = false;
     *points = NULL;
-    for (int i = 0; i < FOLLOWED && !*found; i++)
+    while (!*found && ++i < FOLLOWED)
         DT_TRY(dt_follow_next(&files[i], line, found, err));
     *count = *found ? dt_points_of(*line, points) : 0;
-    if (*count > 0 && (*points)[0].step > t->last_step)
-        t->last_step = (long)(*points)[0].step;
+    if (i == METRICS && files[i].number == 1) /* also of a file that replaced one with more steps */
+        *last = 0;
+    if (i == METRICS && *count > 0 && (*points)[0].step > *last)
+        *last = (long)(*points)[0].step;
     return 0;
+}
+
+static long last_step(const struct tracker *t)
+{
+    return t->last_steps[EVENTS] > t->last_steps[MLFLOW] ? t->last_steps[EVENTS]
+                                                         : t->last_steps[MLFLOW];
 }
 
 static int feed_events(struct tracker *t, struct dt_error *err)
@@ -309,7 +324,7 @@ static int feed_events(struct tracker *t, struct dt_error *err)
     bool found = true;
     int count, rc = 0;
     while (rc == 0 && found) {
-        DT_TRY(next_points(t, t->to_events, &line, &points, &count, &found, err));
+        DT_TRY(next_points(t, EVENTS, &line, &points, &count, &found, err));
         for (int i = 0; i < count && rc == 0; i++)
             rc = dt_event_file_add(t->events, &points[i], err);
         free(points);
@@ -358,7 +373,7 @@ static int fill_mlflow(struct tracker *t, struct dt_error *err)
     bool found = true;
     int count;
     while (found && dt_mlflow_room(t->mlflow)) {
-        DT_TRY(next_points(t, t->to_mlflow, &line, &points, &count, &found, err));
+        DT_TRY(next_points(t, MLFLOW, &line, &points, &count, &found, err));
         for (int i = 0; i < count; i++)
             dt_mlflow_add(t->mlflow, &points[i]);
         t->waiting = t->waiting || count > 0;
@@ -399,16 +414,27 @@ static int feed(struct tracker *t, struct dt_error *err)
 
 /* --- end of the run ------------------------------------------------------------------------- */
 
+/* Reads a file to send; false if it cannot be read, which is the error at the end, after what else
+ * is sent. */
+static bool read_file(struct tracker *t, const char *path, size_t limit, char **text, size_t *size)
+{
+    struct dt_error why;
+    bool good = dt_file_read(path, limit, text, size, &why) == 0;
+    if (!good && t->unread.code == 0)
+        t->unread = why;
+    return good;
+}
+
 static int add_texts(struct tracker *t, struct dt_error *err)
 {
     for (int i = 0; i < t->o->text_count; i++) {
-        char *text, *tag = dt_asprintf("samples/%s", dt_path_base(t->o->texts[i]));
+        char *text;
         size_t size;
-        int rc = dt_file_read(t->o->texts[i], TEXT_LIMIT, &text, &size, err);
-        if (rc == 0) {
-            rc = dt_event_file_add_text(t->events, tag, t->last_step, text, size, err);
-            free(text);
-        }
+        if (!read_file(t, t->o->texts[i], TEXT_LIMIT, &text, &size))
+            continue;
+        char *tag = dt_asprintf("samples/%s", dt_path_base(t->o->texts[i]));
+        int rc = dt_event_file_add_text(t->events, tag, last_step(t), text, size, err);
+        free(text);
         free(tag);
         DT_TRY(rc);
     }
@@ -433,18 +459,18 @@ static char *file_to_send(const struct tracker *t, int count)
     return count < o->artifact_count ? dt_strdup(o->artifacts[count]) : NULL;
 }
 
-/* A file that cannot be read is not for the server to answer: it is told at the end. */
 static int send_file(struct tracker *t, const char *path, bool own, struct dt_error *err)
 {
-    struct dt_error why, ignored;
-    int fd = dt_file_open(path, &why);
-    if (fd >= 0) {
-        close(fd);
-        return dt_mlflow_send_file(t->mlflow, path, dt_path_base(path), err);
-    }
-    if (t->unread.code == 0 && !(own && dt_file_probe(path, &ignored) == 0))
-        t->unread = why;
-    return 0;
+    struct dt_error ignored;
+    char *data;
+    size_t size;
+    if (own && dt_file_probe(path, &ignored) == 0)
+        return 0;
+    if (!read_file(t, path, FILE_LIMIT, &data, &size))
+        return 0;
+    int rc = dt_mlflow_send_file(t->mlflow, data, size, dt_path_base(path), err);
+    free(data);
+    return rc;
 }
 
 /* Sends the existing files, each once, also across retries. */
@@ -497,10 +523,7 @@ static int finish_mlflow(struct tracker *t, enum dt_run_state state, struct dt_e
         *err = t->refusal;
         return err->code;
     }
-    DT_TRY(remember_run(t, err));
-    if (t->unread.code != 0)
-        *err = t->unread;
-    return t->unread.code;
+    return remember_run(t, err);
 }
 
 static int finish(struct tracker *t, enum dt_run_state state, struct dt_error *err)
@@ -511,7 +534,11 @@ static int finish(struct tracker *t, enum dt_run_state state, struct dt_error *e
             DT_TRY(dt_event_file_add_end(t->events, state == DT_RUN_FINISHED, err));
         DT_TRY(dt_event_file_flush(t->events, err));
     }
-    return t->mlflow ? finish_mlflow(t, state, err) : 0;
+    if (t->mlflow)
+        DT_TRY(finish_mlflow(t, state, err));
+    if (t->unread.code != 0)
+        *err = t->unread;
+    return t->unread.code;
 }
 
 /* Follows the run to its end, or to a stop. The end is confirmed by a second read of the lock
@@ -520,13 +547,13 @@ static int follow(struct tracker *t, enum dt_run_state *state, struct dt_error *
 {
     bool seen = false;
     for (double begin = dt_clock_now();; pause_for(t, t->o->interval)) {
-        *state = dt_run_watch_state(t->o->run, t->last_step, t->o->locks);
+        *state = dt_run_watch_state(t->o->run, last_step(t), t->o->locks);
         DT_TRY(
             feed(t, err)); /* after reading the state, so that no line before the end is missed */
         seen = seen || *state == DT_RUN_RUNNING;
         bool over = *state != DT_RUN_RUNNING &&
                     (seen || *state == DT_RUN_FINISHED || dt_clock_now() - begin > t->o->patience);
-        *state = dt_run_watch_state(t->o->run, t->last_step, t->o->locks);
+        *state = dt_run_watch_state(t->o->run, last_step(t), t->o->locks);
         if (t->o->once || *t->o->stop || (over && *state != DT_RUN_RUNNING))
             return 0;
     }
@@ -545,10 +572,9 @@ static void close_all(struct tracker *t)
     json_object_put(t->header);
     json_object_put(t->memory);
     for (int i = 0; i < FOLLOWED; i++) {
-        if (t->to_events[i].path)
-            dt_follow_end(&t->to_events[i]);
-        if (t->to_mlflow[i].path)
-            dt_follow_end(&t->to_mlflow[i]);
+        for (int sink = 0; sink < SINKS; sink++)
+            if (t->files[sink][i].path)
+                dt_follow_end(&t->files[sink][i]);
         free(t->paths[i]);
     }
 }
@@ -565,7 +591,7 @@ int dt_track(const struct dt_track_options *options, struct dt_track_report *rep
         rc = follow(&t, &report->state, err);
     if (rc == 0)
         rc = finish(&t, report->state, err);
-    report->last_step = t.last_step;
+    report->last_step = last_step(&t);
     if (rc == 0 && t.events)
         report->event_file = dt_strdup(dt_event_file_path(t.events));
     if (rc == 0 && t.mlflow && dt_mlflow_run_id(t.mlflow))

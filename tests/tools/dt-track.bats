@@ -204,6 +204,23 @@ count_tag() {
     jq -e '.runs[0].files["sample.txt"] == "sample\n"' store.json
 }
 
+@test "a file that is too large, or a text that is missing, does not keep the rest from the server" {
+    need_http
+    serve well
+    truncate -s 257M large.bin
+    run timeout 60 dt-track -m "$URL" --interval 0.05 --give-up 0.3 --artifact large.bin --artifact nothing run
+    assert_one_line_error dt-track
+    [[ "$output" == "dt-track: 'large.bin' is larger than 268435456 bytes" ]]
+    [ "$(once)" = FINISHED ]
+    jq -e '.runs[0].files | has("nothing") and (has("large.bin") | not)' store.json
+    rm -r run/track
+    run timeout 60 dt-track -t run/tb -m "$URL" --interval 0.05 --give-up 0.3 --text none.txt run
+    assert_one_line_error dt-track
+    [[ "$output" == "dt-track: cannot open 'none.txt': No such file or directory" ]]
+    [ "$(count_tag session_end_info)" -eq 1 ]
+    jq -e '.runs[1].info.status == "FINISHED"' store.json
+}
+
 @test "--once sends what the run holds, and does not wait for an unreachable server" {
     need_http
     serve well
@@ -409,6 +426,19 @@ refused_response() { # PATH TEXT WHY
     cp run/metrics.jsonl new
     cp old run/metrics.jsonl && tail -n 1 new >>run/metrics.jsonl
     [ "$(once)" = FINISHED ]
+}
+
+@test "the last step is that of the metrics, also after a resumed run has repeated steps" {
+    finish 400
+    dt-track -t run/tb --interval 0.05 --patience 2 run >out &
+    HOLDER=$!
+    await $HOLDER sh -c 'test -s "$(ls run/tb/*)"'
+    { head -n 405 run/metrics.jsonl; echo '{"step":410,"time":60,"loss":0.02}'; } >new
+    echo '{"step":410}' >run/latest/trainer/state.json
+    mv new run/metrics.jsonl
+    wait $HOLDER
+    HOLDER=
+    [ "$(head -n 1 out)" = "run          stopped, step 410" ]
 }
 
 @test "dt-track follows a run of dt-train to its end" {
