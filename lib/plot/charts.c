@@ -20,6 +20,16 @@ static bool was_measured(const struct dt_results *r, const char *name)
     return false;
 }
 
+/* A logarithmic axis needs a value above 0; others are not drawn. */
+static int need_above_zero(const struct dt_results *r, const char *name, struct dt_error *err)
+{
+    for (int cell = 0; cell < r->matrix.cell_count; cell++)
+        if (dt_results_summary(r, cell, name).median > 0)
+            return 0;
+    return dt_fail(err, DT_EINVALID, "%s: no '%s' is above 0, as a logarithmic axis needs", r->path,
+                   name);
+}
+
 /* Label of a value: "bf16", but "layers 2" for a number. Owned by the caller. */
 static char *value_name(const struct dt_axis *axis, int place)
 {
@@ -287,6 +297,8 @@ int dt_plot_points(const struct dt_chart *chart, const struct dt_results *r, str
         if (!was_measured(r, chart->values[i]))
             return dt_fail(err, DT_EMISSING, "%s: no run has a value '%s'", r->path,
                            chart->values[i]);
+        else if (i == 0 ? chart->log_x : chart->log_y)
+            DT_TRY(need_above_zero(r, chart->values[i], err));
     dt_gnuplot_set_string(&script, "x_label", dt_figure_label(chart->values[0]));
     dt_gnuplot_set_string(&script, "y_label", dt_figure_label(chart->values[1]));
     dt_buffer_printf(&script, "log_x = %d\nlog_y = %d\npoints = %d\n$points << end_of_data\n",
@@ -409,6 +421,7 @@ int dt_plot_scaling(const struct dt_chart *chart, const struct dt_results *r, st
     int rc = find_axis(&s, chart, err);
     if (rc == 0 && !was_measured(r, s.value))
         rc = dt_fail(err, DT_EMISSING, "%s: no run has a value '%s'", r->path, s.value);
+    rc = rc < 0 ? rc : need_above_zero(r, s.value, err);
     if (rc == 0)
         rc = draw_scaling(chart, &s, out, err);
     free(s.x);

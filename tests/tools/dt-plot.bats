@@ -297,6 +297,21 @@ make_rows() {
     dt-plot bars -v val_loss "$T/inside" | head -n 1 | grep -qx 'validation loss (nats per token)'
 }
 
+@test "a logarithmic axis without a value above 0 is refused by the name of the value" {
+    dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a x=1,2 -v a -- \
+        awk 'BEGIN { x = {x} - 1; print "{\"a\":" (-x) ",\"b\":" x ",\"tokens_per_second\":0}" }' >/dev/null
+    while read -r name chart; do
+        run dt-plot $chart "$T/rows" -o "$T/a.svg"
+        [ "$status" -eq 1 ]
+        [ "$output" = "dt-plot: $T/rows: no '$name' is above 0, as a logarithmic axis needs" ] || { echo "$output"; return 1; }
+    done <<END
+a points --log x -v a -v b
+a points --log xy -v b -v a
+tokens_per_second scaling -a x
+END
+    dt-plot points --log x -v b -v a "$T/rows" -o "$T/a.svg"
+}
+
 @test "labels as text are cut between characters" {
     cd "$T"
     name=a$(printf 'é%.0s' {1..40})
