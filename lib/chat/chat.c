@@ -304,6 +304,12 @@ static int keep_later(const struct dt_chat *chat, const struct dt_conversation *
     return 0;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t size = strlen(text), length = strlen(end);
+    return size >= length && strcmp(text + size - length, end) == 0;
+}
+
 static int plain_text(const struct dt_chat *chat, const struct dt_conversation *c, bool all,
                       struct dt_buffer *text, struct dt_template_spans *spans)
 {
@@ -312,7 +318,7 @@ static int plain_text(const struct dt_chat *chat, const struct dt_conversation *
     dt_buffer_add_string(text, c->prompt);
     begin = all ? begin : text->size;
     dt_buffer_add_string(text, c->completion);
-    if (end)
+    if (end && !ends_with(c->completion, dt_json_text(end)))
         dt_buffer_add_string(text, dt_json_text(end));
     add_span(spans, begin, text->size);
     return 0;

@@ -52,6 +52,14 @@ d<|im_end|> " ]
     dt-cat --info c.dts | grep -F 'a list with a loss mask'
 }
 
+@test "a text that ends with the end-of-text token gets no second one" {
+    printf '{"prompt": "one + ", "completion": "%s"}\n' 'two<|im_end|>' two >same.jsonl
+    dt-tokenize -q -t m --chat same.jsonl >same.dts
+    cmp <(dt-cat -t m --text --loss --doc 0 same.dts) <(dt-cat -t m --text --loss --doc 1 same.dts)
+    printf '{"prompt": "one + ", "chosen": "%s", "rejected": "7<|im_end|>"}\n' 'two<|im_end|>' >pair.jsonl
+    dt-tokenize -q -t m --chat --pairs pair.jsonl | dt-cat -t m --text --loss | grep -c -F '<|im_end|><|im_end|>' | grep -qx 0
+}
+
 @test "loss is on the last answer or on everything" {
     [ "$(learned c.jsonl --loss last | head -1)" = "so<|im_end|> " ]
     [ "$(learned c.jsonl --loss all | head -1)" = \
