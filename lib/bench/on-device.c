@@ -40,7 +40,15 @@ static int read_settings(const struct dt_bench *b, const char *what, struct dt_s
                        "%s: model.vocab_size is needed, because no data set gives it", path);
     DT_TRY(dt_settings_resolve(settings, 1, path, err));
     DT_TRY(dt_optimizer_check(settings, path, err));
-    return dt_bench_check_settings(what, settings, false, err);
+    DT_TRY(dt_bench_check_settings(what, settings, false, err));
+    int objective = settings->training.objective;
+    bool own_batches =
+        objective == DT_TRAINING_OBJECTIVE_DPO || objective == DT_TRAINING_OBJECTIVE_GRPO;
+    return own_batches ? dt_fail(err, DT_EINVALID,
+                                 "%s does not use training.objective %s: remove "
+                                 "that setting",
+                                 what, dt_training_objective_names[objective])
+                       : 0;
 }
 
 static void print_device(struct dt_bench *b, const struct dt_device *dev,

@@ -297,6 +297,11 @@ setup() {
             [ "$output" = "dt-bench: $what does not use ${setting%=*}: remove that setting" ]
         done
     done
+    for objective in dpo 'grpo --set grpo.max_new_tokens=8'; do
+        run dt-bench -j 1 $small --set training.objective=$objective step
+        assert_one_line_error dt-bench
+        [ "$output" = "dt-bench: step does not use training.objective ${objective%% *}: remove that setting" ]
+    done
     printf 'distributed:\n  compress: bf16\n' >config.yaml
     run dt-bench -j 1 -c config.yaml $small step
     assert_one_line_error dt-bench
