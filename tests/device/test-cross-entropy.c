@@ -242,6 +242,52 @@ static void a_vocabulary_parallel_hit_is_the_first_of_all(void **state)
     free(x.data);
 }
 
+/* Losses of one row: whole; of count ranks; and of one rank with all parts. */
+static void losses_of_row(const struct dt_tensor *row, int32_t target, int64_t count,
+                          const struct dt_cross_entropy *how, float losses[3])
+{
+    const struct dt_logit_parts all = dt_logit_parts_of(COLUMNS, COLUMNS, 0, 1);
+    struct dt_tensor sums = random_matrix(all.count, DT_LOGIT_SUMS), own = copy_of(row);
+    dev->ops->cross_entropy(dev, &losses[0], NULL, &own, &target, how);
+    dev->ops->copy(dev, &own, row);
+    vocabulary_parallel(&own, &target, count, how, &losses[1], NULL);
+    dev->ops->copy(dev, &own, row);
+    dev->ops->logit_sums(dev, &sums, &own, &target, &all, &how->map);
+    dev->ops->cross_entropy_of_sums(dev, &losses[2], NULL, &own, &sums, &target, &all, how);
+    free(own.data), free(sums.data);
+}
+
+/* Of one column, of those that a thread or a lane reads at once, or of a whole part. */
+static void nan_among_the_logits_makes_the_loss_nan(void **state)
+{
+    (void)state;
+    for (enum dt_dtype dtype = DT_DTYPE_F32; dtype <= DT_DTYPE_F16; dtype++)
+        for (int64_t first = 0; first < COLUMNS; first += 4)
+            for (int64_t width = 1; width <= 16; width *= 2) {
+                struct dt_tensor x = random_matrix(1, COLUMNS);
+                float losses[3];
+                for (int64_t j = first; j < first + width && j < COLUMNS; j++)
+                    ((float *)x.data)[j] = NAN;
+                struct dt_tensor row = as_type(dtype, &x);
+                losses_of_row(&row, first > 20 ? 1 : 32, 3, &(struct dt_cross_entropy){.scale = 1},
+                              losses);
+                assert_true(isnan(losses[0]) && isnan(losses[1]) && isnan(losses[2]));
+                free(x.data), free(row.data);
+            }
+}
+
+/* The last of 8 parts of 33 columns is empty. */
+static void empty_parts_add_nothing_to_the_loss(void **state)
+{
+    (void)state;
+    const struct dt_cross_entropy how = {0.25f, 0.2f, 0.1f, {2, 0.7f}};
+    struct dt_tensor row = random_matrix(1, COLUMNS);
+    float losses[3];
+    losses_of_row(&row, 30, 3, &how, losses);
+    assert_true(fabs(losses[0] - losses[1]) < 1e-6 && fabs(losses[0] - losses[2]) < 1e-6);
+    free(row.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +299,8 @@ int main(void)
         ON_EACH_ISA(masked_parts_have_no_gradient),
         ON_EACH_ISA(vocabulary_parallel_loss_matches_the_whole),
         ON_EACH_ISA(a_vocabulary_parallel_hit_is_the_first_of_all),
+        ON_EACH_ISA(nan_among_the_logits_makes_the_loss_nan),
+        ON_EACH_ISA(empty_parts_add_nothing_to_the_loss),
     };
     return RUN_ON_EACH_ISA(tests);
 }

@@ -57,6 +57,13 @@ static __device__ __forceinline__ void logits_of(float (&logits)[dt_cuda_group<T
         x = dt_logit_map_value(map, x);
 }
 
+/* What powers are relative to: with none but NaN so far, and in an empty part, any finite number.
+ */
+static __device__ __forceinline__ float zero_of(float most)
+{
+    return most == -INFINITY ? 0.0f : most;
+}
+
 template <int TYPE>
 static __device__ __forceinline__ void look_at(struct found *f, const struct dt_cuda_view &x,
                                                int64_t column, const dt_cuda_fetched<TYPE> &words,
@@ -76,13 +83,12 @@ static __device__ __forceinline__ void look_at(struct found *f, const struct dt_
         } else {
             v[i] = -INFINITY;
         }
-    if (most == -INFINITY)
-        return;
-    f->exp_sum *= __expf(f->most - most);
+    const float zero = zero_of(most);
+    f->exp_sum *= __expf(f->most - zero);
     f->most = most;
 #pragma unroll
     for (int i = 0; i < group; i++)
-        f->exp_sum += __expf(v[i] - most);
+        f->exp_sum += __expf(v[i] - zero);
 }
 
 /* Reduces over all threads of the block. */
@@ -92,7 +98,7 @@ static __device__ __forceinline__ void join(struct found *f)
     f->most = dt_cuda_block_join(own, -INFINITY, [](float a, float b) { return fmaxf(a, b); });
     f->first = dt_cuda_block_join(own == f->most ? f->first : INT_MAX, INT_MAX,
                                   [](int a, int b) { return a < b ? a : b; });
-    sums[0] = own == -INFINITY ? 0 : f->exp_sum * __expf(own - f->most);
+    sums[0] = own == -INFINITY ? f->exp_sum : f->exp_sum * __expf(own - f->most); /* 0 or NaN */
     sums[1] = f->sum;
     dt_cuda_team_sum(sums);
     f->exp_sum = sums[0];
@@ -247,7 +253,7 @@ static __global__ void __launch_bounds__(most_threads, blocks)
     float n = (float)x.columns;
     float of_target = there ? dt_logit_map_value(map, dt_cuda_element(x, row, target)) : -INFINITY;
     const struct sums s = {n,         f.most,
-                           f.exp_sum, n * f.most - f.sum,
+                           f.exp_sum, n * zero_of(f.most) - f.sum,
                            of_target, there && f.first == target ? 1.0f : 0.0f};
     sums += row * stride;
     sums[0] = s.columns, sums[1] = s.most, sums[2] = s.exp_sum;
@@ -271,7 +277,7 @@ static __device__ struct sums add_up(const struct dt_cuda_view &parts, int64_t r
         const float *part = static_cast<const float *>(parts.data) + r * parts.stride;
         all.columns += part[0];
         all.exp_sum += part[2] * __expf(part[1] - all.most);
-        all.below += part[3] + part[0] * (all.most - part[1]);
+        all.below += part[3] + part[0] * (all.most - zero_of(part[1]));
     }
     return all;
 }
