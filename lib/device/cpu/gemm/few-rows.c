@@ -48,9 +48,11 @@ struct operands {
 bool dt_cpu_has_few_rows(const struct dt_cpu_product *p)
 {
     const struct dt_tensor *b = p->first.b;
+    if (p->how->transpose_a)
+        return false;
     if (b->panels)
         return p->c->rows <= MOST_OF_PANELS;
-    return p->c->rows <= (p->how->transpose_b ? MOST_DOTS : MOST_ROWS) && !p->how->transpose_a &&
+    return p->c->rows <= (p->how->transpose_b ? MOST_DOTS : MOST_ROWS) &&
            b->dtype != DT_DTYPE_F16 && !(p->how->transpose_b && b->dtype != DT_DTYPE_F32);
 }
 
