@@ -321,14 +321,24 @@ static bool has_equal_interval(const struct dt_config_amount *a, const struct dt
     return a->count == b->count && a->unit == b->unit;
 }
 
-/* A run that was resumed with another max_steps has another learning rate schedule, other intervals
- * have other lines, and other collectives other sums. */
+static bool has_equal_validations(const struct dt_settings *a, const struct dt_settings *b)
+{
+    return has_equal_interval(&a->training.eval_interval, &b->training.eval_interval) &&
+           a->training.eval_batches == b->training.eval_batches &&
+           a->training.eval_accuracy == b->training.eval_accuracy &&
+           strcmp(a->data.val_split, b->data.val_split) == 0 &&
+           strcmp(a->data.validation, b->data.validation) == 0;
+}
+
+/* Of the settings that a resumed run may change: with another max_steps it has another learning
+ * rate schedule, other intervals have other lines, and other collectives and parts other sums. */
 static bool has_equal_lines(const struct dt_settings *a, const struct dt_settings *b)
 {
     return a->training.max_steps == b->training.max_steps &&
            a->distributed.collectives == b->distributed.collectives &&
+           a->distributed.sequence_parts == b->distributed.sequence_parts &&
            has_equal_interval(&a->training.log_interval, &b->training.log_interval) &&
-           has_equal_interval(&a->training.eval_interval, &b->training.eval_interval);
+           has_equal_validations(a, b);
 }
 
 /* Steps from + 1 .. *end have equal settings. */

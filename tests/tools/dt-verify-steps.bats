@@ -215,6 +215,25 @@ END
     [ "$output" = "verified steps 395 to 405: 15 of metrics.jsonl, 3 checkpoints, 1 validation" ]
 }
 
+results() {
+    grep -o '"val_[^,}]*\|"parameter_hash":[^,}]*' "$1/metrics.jsonl"
+}
+
+@test "a run that was resumed with another validation, or other sums, is verified" {
+    train --set distributed.invariant=false -o loose
+    cp -a loose before
+    for setting in training.eval_batches=1 training.eval_accuracy=true data.val_split=train \
+        data.validation=more=data distributed.sequence_parts=4; do
+        rm -r loose
+        cp -a before loose
+        ln -sfn step-00000010 loose/latest
+        train --set distributed.invariant=false --set "$setting" -o loose
+        refute cmp -s <(results loose) <(results before)
+        verify loose
+        [ "$output" = "verified steps 1 to 20: 20 of metrics.jsonl, 4 checkpoints, 2 validations" ]
+    done
+}
+
 @test "the data of a run are those it recorded, or --data" {
     mv data elsewhere
     verify run
