@@ -470,7 +470,7 @@ static int set_up(struct verification *v, long end, struct dt_error *err)
     DT_TRY(change_layout(s, v->options, err));
     DT_TRY(refuse_library_sums(v, err));
     DT_TRY(follow_order(v, err));
-    if (v->options->deep)
+    if (v->options->deep && v->first <= end)
         snprintf(s->training.trace_steps, sizeof s->training.trace_steps, "%ld:%ld", v->first, end);
     return 0;
 }

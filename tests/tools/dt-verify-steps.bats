@@ -187,6 +187,13 @@ END
     [[ "$output" == *"run/hashes.jsonl: has no hashes of steps 9 to 20: training.trace_steps writes them" ]]
 }
 
+@test "traced steps are compared after the steps of other settings before them" {
+    train --set training.max_steps=10 --set training.trace_steps=16:18 -o long
+    train --set training.trace_steps=16:18 -o long
+    verify --from 0 --deep long long 15:18
+    [[ "$output" == "verified steps 15 to 18: 18 of metrics.jsonl, 3 checkpoints, 1 validation, "*" hashes of traced steps" ]]
+}
+
 @test "steps between two lines are named where the second differs" {
     train --set training.log_interval=10 -o sparse
     verify sparse
