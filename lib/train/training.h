@@ -165,6 +165,13 @@ int dt_training_parameter_hash(struct dt_training *training, struct dt_sum_hash 
  * becomes the name of the first one that differs; empty: all are equal. */
 int dt_training_compare(struct dt_training *training, const char *checkpoint,
                         char tensor[DT_TENSOR_NAME], struct dt_error *err) DT_MUST_CHECK;
+/* What the last validation found on a set of data.validation; NAN: not computed. */
+struct dt_training_set {
+    const char *name; /* borrowed */
+    double loss, accuracy;
+};
+/* Set number i; false after the last. Not collective. */
+bool dt_training_find_set(const struct dt_training *training, int i, struct dt_training_set *set);
 /* All ranks of the run, until the next step. */
 struct dt_comm *dt_training_comm(const struct dt_training *training);
 /* Of an elastic run; otherwise NULL. */

@@ -74,6 +74,14 @@ void dt_validation_sets_release(struct dt_training *t)
     free(t->sets);
 }
 
+bool dt_training_find_set(const struct dt_training *t, int i, struct dt_training_set *set)
+{
+    if (i >= t->set_count)
+        return false;
+    *set = (struct dt_training_set){t->sets[i].name, t->sets[i].loss, t->sets[i].accuracy};
+    return true;
+}
+
 bool dt_training_scores_accuracy(const struct dt_training *t)
 {
     return t->objective.validation || t->settings.training.eval_accuracy;

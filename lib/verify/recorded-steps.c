@@ -52,17 +52,31 @@ static int get_step(struct json_object *line, const char *subject, long least, l
 static int take_validation(struct dt_recorded_steps *s, struct json_object *line,
                            const char *subject, struct dt_error *err)
 {
-    struct dt_recorded_validation v = {.accuracy = NAN, .ema_loss = NAN};
+    struct dt_recorded_validation v = {.loss = NAN, .accuracy = NAN, .ema_loss = NAN};
     long before = s->validation_count > 0 ? s->validations[s->validation_count - 1].step : 0;
     DT_TRY(get_step(line, subject, before + 1, &v.step, err));
-    DT_TRY(get_number(line, "val_loss", subject, &v.loss, err));
+    if (json_object_object_get_ex(line, "val_loss", NULL))
+        DT_TRY(get_number(line, "val_loss", subject, &v.loss, err));
     if (json_object_object_get_ex(line, "val_accuracy", NULL))
         DT_TRY(get_number(line, "val_accuracy", subject, &v.accuracy, err));
     if (json_object_object_get_ex(line, "ema_val_loss", NULL))
         DT_TRY(get_number(line, "ema_val_loss", subject, &v.ema_loss, err));
+    v.line = json_object_get(line);
     DT_GROW(s->validations, s->validation_count, s->validation_capacity);
     s->validations[s->validation_count++] = v;
     return 0;
+}
+
+/* Without a validation split it has the losses of data.validation's sets alone. */
+static bool is_validation(struct json_object *line)
+{
+    json_object_object_foreach(line, name, value)
+    {
+        (void)value;
+        if (strncmp(name, "val_", strlen("val_")) == 0)
+            return true;
+    }
+    return false;
 }
 
 static int take_lost(struct dt_recorded_steps *s, struct json_object *line, const char *subject,
@@ -85,7 +99,7 @@ static int take_step(void *context, struct json_object *line, const char *subjec
     struct dt_recorded_step step;
     if (!json_object_is_type(line, json_type_object))
         return dt_fail(err, DT_EFORMAT, "%s: is not a JSON object", subject);
-    if (json_object_object_get_ex(line, "val_loss", NULL))
+    if (is_validation(line))
         return take_validation(s, line, subject, err);
     if (json_object_object_get_ex(line, "lost", NULL))
         return take_lost(s, line, subject, err);
@@ -107,6 +121,8 @@ static int take_step(void *context, struct json_object *line, const char *subjec
 void dt_recorded_steps_release(struct dt_recorded_steps *steps)
 {
     free(steps->items);
+    for (size_t i = 0; i < steps->validation_count; i++)
+        json_object_put(steps->validations[i].line);
     free(steps->validations);
     *steps = (struct dt_recorded_steps){NULL};
 }
@@ -118,6 +134,15 @@ dt_recorded_steps_find_validation(const struct dt_recorded_steps *steps, long st
         if (steps->validations[i].step == step)
             return &steps->validations[i];
     return NULL;
+}
+
+double dt_recorded_validation_number(const struct dt_recorded_validation *line, const char *name)
+{
+    struct json_object *member;
+    bool there = json_object_object_get_ex(line->line, name, &member) &&
+                 (json_object_is_type(member, json_type_double) ||
+                  json_object_is_type(member, json_type_int));
+    return there ? json_object_get_double(member) : NAN;
 }
 
 int dt_recorded_steps_read(struct dt_recorded_steps *steps, const char *path, struct dt_error *err)

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "hash/sum-hash.h"
+#include "json/json.h"
 
 /* A training line; NAN where the file has null. */
 struct dt_recorded_step {
@@ -17,6 +18,7 @@ struct dt_recorded_step {
 struct dt_recorded_validation {
     long step;
     double loss, accuracy, ema_loss;
+    struct json_object *line; /* owned by the steps */
 };
 
 struct dt_recorded_steps {
@@ -58,5 +60,7 @@ const struct dt_recorded_step *dt_recorded_steps_find(const struct dt_recorded_s
 /* NULL: no validation after the step is recorded. */
 const struct dt_recorded_validation *
 dt_recorded_steps_find_validation(const struct dt_recorded_steps *steps, long step);
+/* A number of the line, such as "val_loss_NAME"; NAN where the file has null or nothing. */
+double dt_recorded_validation_number(const struct dt_recorded_validation *line, const char *name);
 
 #endif

@@ -182,16 +182,33 @@ static int check_unlogged(struct verification *v, const struct dt_step_report *r
     return is_due && is_certain(v, r->step) ? miss_line(v, r->step, "training", err) : 0;
 }
 
-static int compare_validation(struct verification *v, const struct dt_step_report *r,
-                              struct dt_error *err)
+/* Returns 1 if the loss or the accuracy on a set of data.validation differs. */
+static int compare_set(struct verification *v, const struct dt_recorded_validation *line,
+                       const struct dt_training_set *set, struct dt_error *err)
+{
+    char *loss = dt_asprintf("val_loss_%s", set->name);
+    char *accuracy = dt_asprintf("val_accuracy_%s", set->name);
+    const struct number numbers[] = {
+        {loss, hint(v), dt_recorded_validation_number(line, loss), set->loss},
+        {accuracy, hint(v), dt_recorded_validation_number(line, accuracy), set->accuracy},
+    };
+    int rc = compare_numbers(v, line->step, numbers, sizeof numbers / sizeof *numbers, err);
+    free(loss);
+    free(accuracy);
+    return rc;
+}
+
+static int compare_validation(struct verification *v, const struct dt_training *t,
+                              const struct dt_step_report *r, struct dt_error *err)
 {
     const struct dt_recorded_validation *line =
         dt_recorded_steps_find_validation(&v->metrics, r->step);
+    struct dt_training_set set;
+    bool has_sets = (r->due & DT_DUE_VALIDATION) && dt_training_find_set(t, 0, &set);
+    bool computed = has_sets || !isnan(r->val_loss);
     if (line == NULL)
-        return !isnan(r->val_loss) && is_certain(v, r->step)
-                   ? miss_line(v, r->step, "validation", err)
-                   : 0;
-    if (isnan(r->val_loss) && (v->timed_validations || !is_certain(v, r->step)))
+        return computed && is_certain(v, r->step) ? miss_line(v, r->step, "validation", err) : 0;
+    if (!computed && (v->timed_validations || !is_certain(v, r->step)))
         return 0;
     const struct number numbers[] = {
         {"validation loss", hint(v), line->loss, r->val_loss},
@@ -199,6 +216,8 @@ static int compare_validation(struct verification *v, const struct dt_step_repor
         {"validation loss of the average", hint(v), line->ema_loss, r->ema_val_loss},
     };
     int rc = compare_numbers(v, r->step, numbers, sizeof numbers / sizeof *numbers, err);
+    for (int i = 0; rc == 0 && has_sets && dt_training_find_set(t, i, &set); i++)
+        rc = compare_set(v, line, &set, err);
     v->validations += rc == 0;
     return rc < 0 ? rc : 0;
 }
@@ -494,12 +513,12 @@ static int check_start(struct verification *v, struct dt_training *t, long from,
                           &hash, ": the checkpoint is not of these steps", err);
 }
 
-static int compare_lines(struct verification *v, const struct dt_step_report *r,
-                         struct dt_error *err)
+static int compare_lines(struct verification *v, const struct dt_training *t,
+                         const struct dt_step_report *r, struct dt_error *err)
 {
     const struct dt_recorded_step *line = dt_recorded_steps_find(&v->metrics, r->step);
     DT_TRY(line ? compare_line(v, line, r, err) : check_unlogged(v, r, err));
-    return v->differs ? 0 : compare_validation(v, r, err);
+    return v->differs ? 0 : compare_validation(v, t, r, err);
 }
 
 /* All ranks stop where rank 0 has found a difference. */
@@ -533,7 +552,7 @@ static int recompute(struct verification *v, struct dt_training *t, long *step,
     if (v->differs) /* a traced tensor */
         return 0;
     if (leads(v)) /* metrics of local_sgd have the gradient norm of rank 0 */
-        DT_TRY(compare_lines(v, &r, err));
+        DT_TRY(compare_lines(v, t, &r, err));
     DT_TRY(follow_first_rank(v, err));
     if (v->differs)
         return 0;

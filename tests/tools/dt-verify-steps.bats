@@ -275,6 +275,22 @@ results() {
     [[ "$output" == "step 10: validation loss differs: recorded "*".5, recomputed "* ]]
 }
 
+@test "a changed loss on a set of data.validation is found, also without a validation split" {
+    for d in data data/train-*; do
+        dt-train -q -j 1 "${small[@]}" --set data.validation=more=data -o sets "$d" >/dev/null
+        verify sets
+        [ "$output" = "verified steps 1 to 20: 20 of metrics.jsonl, 4 checkpoints, 2 validations" ]
+        sed -i 's/"val_loss_more":[0-9.]*/"val_loss_more":1.5/' sets/metrics.jsonl
+        verify sets
+        [ "$status" -eq 1 ]
+        [[ "$output" == "step 10: val_loss_more differs: recorded 1.5, recomputed "* ]]
+        sed -i /val_loss_more/d sets/metrics.jsonl
+        verify sets
+        [ "$output" = "step 10: metrics.jsonl has no validation line of it" ]
+        rm -r sets
+    done
+}
+
 @test "two ranks that find a changed validation line end without a crash" {
     need_mpi
     train --set training.max_steps=10 --set training.ema_decay=0.9 -t tok.json -o averaged

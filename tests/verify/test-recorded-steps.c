@@ -57,6 +57,9 @@ static void training_lines_are_read_and_others_ignored(void **state)
     assert_true(steps.items[0].parameters.sums[0] == 255);
     assert_ptr_equal(dt_recorded_steps_find(&steps, 10), &steps.items[1]);
     assert_null(dt_recorded_steps_find(&steps, 9));
+    const struct dt_recorded_validation *v = dt_recorded_steps_find_validation(&steps, 10);
+    assert_true(dt_recorded_validation_number(v, "val_loss") == 4);
+    assert_true(isnan(dt_recorded_validation_number(v, "val_loss_more")));
     assert_true(steps.validation_count == 1 && steps.lost_lines == 3 && steps.lost_until == 60);
     assert_true(dt_recorded_steps_find_validation(&steps, 10)->loss == 4);
     assert_true(isnan(steps.validations[0].accuracy) && isnan(steps.validations[0].ema_loss));
