@@ -197,6 +197,10 @@ static int find_run(struct search *s, const struct dt_verify_document_options *o
     char *config = dt_path_join(s->checkpoint, "trainer/config.yaml");
     int rc = dt_settings_read(&s->settings, NULL, config, NULL, 0, err);
     free(config);
+    if (rc == 0 && *s->settings.data.stages)
+        rc = dt_fail(err, DT_EINVALID,
+                     "%s: was trained on data.stages, whose samples are not looked up",
+                     s->checkpoint);
     rc = rc < 0 ? rc : find_shards(s, o->data, err);
     return rc < 0 ? rc : read_samples(s, err);
 }

@@ -384,6 +384,14 @@ static int find_segment(struct verification *v, long from, long *end, struct dt_
 static int find_data(const struct verification *v, const char **data, struct dt_error *err)
 {
     const char *recorded = v->settings.data.dataset;
+    *data = NULL;
+    if (*v->settings.data.stages && v->options->data)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: its data are those of data.stages, which --data does not replace: "
+                       "start where these paths are there",
+                       v->options->run);
+    if (*v->settings.data.stages)
+        return 0;
     *data = v->options->data ? v->options->data : recorded;
     if (**data == '\0')
         return dt_fail(err, DT_EINVALID,

@@ -252,6 +252,19 @@ results() {
     [[ "$output" == *"the data 'nowhere' of the run do not exist" ]]
 }
 
+@test "a run with stages of data is verified with these" {
+    dt-synth -n 100 --seed 5 | dt-tokenize -q -t tok.json | dt-shard --split val=0.1 -o more
+    dt-train -q -j 1 "${small[@]}" --set data.stages=data:1280,more -o staged >/dev/null
+    verify staged
+    [ "$output" = "verified steps 1 to 20: 20 of metrics.jsonl, 4 checkpoints, 2 validations" ]
+    verify --data data staged
+    assert_one_line_error dt-verify
+    [[ "$output" == *"its data are those of data.stages"* ]]
+    run dt-verify document staged 0123456789abcdef
+    assert_one_line_error dt-verify
+    [[ "$output" == *"staged/latest: was trained on data.stages"* ]]
+}
+
 @test "a run that began with another model needs that model" {
     train --init-from run/latest -o tuned
     verify tuned
