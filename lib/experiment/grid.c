@@ -196,6 +196,7 @@ char *dt_grid_number(double x, char text[DT_SHORT_NUMBER])
     if (size >= 9999.5)
         for (; size >= 999.95 && unit < 5; unit++, size /= 1000)
             x /= 1000;
-    snprintf(text, DT_SHORT_NUMBER, "%.4g%.*s", x, unit >= 0, unit >= 0 ? &units[unit] : "");
+    const char suffix[] = {unit >= 0 ? units[unit] : '\0', '\0'};
+    snprintf(text, DT_SHORT_NUMBER, "%.4g%s", x, suffix);
     return text;
 }
