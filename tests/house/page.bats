@@ -52,6 +52,18 @@ $ yes | dt-x | head -n 1'
     [ "${lines[-1]}" = 1..5 ]
 }
 
+@test "a table that is wider than 80 columns is found" {
+    command -v groff >/dev/null || skip "groff is not installed"
+    page o '$ true
+.Ed
+.Bl -column "quotations and jokes of many languages" "passages of the same" "dt"
+.It quotations Ta 3000 Ta some more words
+.El
+.Bd -literal
+$ true'
+    [[ "$output" == *"not ok 1 "*"can't break line"* ]]
+}
+
 @test "an option that --help does not have is found" {
     page p '$ true'
     [[ "$output" == *"not ok 2 - SYNOPSIS"* ]]
