@@ -157,6 +157,8 @@ static int load(struct generation *g, struct dt_device *dev, struct dt_error *er
     if (size > (uint32_t)g->model->config.vocab_size)
         return dt_fail(err, DT_EINVALID, "%s: has %u tokens, the model only %ld", tokenizer, size,
                        g->model->config.vocab_size);
+    if (opt.tokenizer)
+        dt_tokenizer_warn_of_other(g->tokenizer, tokenizer, opt.model);
     g->encoder = dt_encoder_new(g->tokenizer);
     DT_TRY(dt_text_frame_read(&g->frame, g->tokenizer, opt.model, err));
     if (opt.chat)

@@ -143,13 +143,15 @@ static int print_places(struct dt_error *err)
 static struct dt_peak peak; /* of this rank's device */
 
 static void print_facts(const struct dt_training *trainer, const struct dt_device *dev,
-                        const char *precision)
+                        const struct dt_settings *s)
 {
     struct dt_training_facts f;
-    char memory[DT_PROGRESS_BYTES], trained[48] = "";
+    char memory[DT_PROGRESS_BYTES], trained[48] = "", lacks[96] = "";
     dt_training_facts(trainer, &f);
     if (f.trained < f.parameters)
         snprintf(trained, sizeof trained, " (%.3f M trained)", (double)f.trained * 1e-6);
+    if (f.val_tokens == 0 && s->training.eval_interval.count > 0 && !*s->data.validation)
+        snprintf(lacks, sizeof lacks, ", there is no split '%.64s'", s->data.val_split);
     if (dt_comm_size(world) > 1)
         fprintf(stderr, "ranks       %d; the following is for each\n", dt_comm_size(world));
     if (dt_comm_links(world))
@@ -158,13 +160,17 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
     fprintf(stderr,
             "engine      %s, %s, %s%d threads, GEMM peak %.0f GFLOP/s of %s %s\n"
             "model       %.2f M parameters%s, %s with gradients, moments and activations\n"
-            "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s\n"
-            "steps       %ld to %ld of %" PRIu64 " tokens, %.2f epochs in all\n",
+            "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s%s\n",
             dev->engine->name, dev->isa, dev->chooses_threads ? "up to " : "", dev->threads,
-            peak.speed * 1e-9, precision, peak.origin, (double)f.parameters * 1e-6, trained,
-            dt_progress_bytes((double)f.memory.total, memory), f.train_tokens, f.val_tokens,
-            f.first_step > 0 ? "; resumed" : "", f.first_step + 1, f.max_steps, f.tokens_per_step,
-            f.tokens / (double)f.train_tokens);
+            peak.speed * 1e-9, dt_dtype_names[s->training.precision], peak.origin,
+            (double)f.parameters * 1e-6, trained, dt_progress_bytes((double)f.memory.total, memory),
+            f.train_tokens, f.val_tokens, lacks, f.first_step > 0 ? "; resumed" : "");
+    if (f.first_step >= f.max_steps)
+        fprintf(stderr, "steps       all %ld were done before\n", f.max_steps);
+    else
+        fprintf(stderr, "steps       %ld to %ld of %" PRIu64 " tokens, %.2f epochs in all\n",
+                f.first_step + 1, f.max_steps, f.tokens_per_step,
+                f.tokens / (double)f.train_tokens);
 }
 
 static void warn_of_damage(const struct dt_training *trainer)
@@ -241,15 +247,17 @@ static void show(struct dt_progress *progress, const struct dt_step_report *r, l
             "step %ld: rank %d computes %.1f times as long as others, which wait for it", r->step,
             r->slowest_rank, r->slowest_factor);
     }
-    if (opt.quiet || isnan(r->val_loss))
+    if (opt.quiet || (isnan(r->val_loss) && !(r->due & DT_DUE_VALIDATION)))
         return;
     dt_progress_clear(progress);
-    char accuracy[40] = "";
+    char validation[40] = "", accuracy[40] = "";
+    if (!isnan(r->val_loss))
+        snprintf(validation, sizeof validation, "  validation %.4f", r->val_loss);
     if (!isnan(r->val_accuracy))
         snprintf(accuracy, sizeof accuracy, "  accuracy %.2f%%", 100 * r->val_accuracy);
     warn_of_peak(r);
-    fprintf(stderr, "step %-7ld loss %.4f  validation %.4f%s  %.0f tokens/s  MFU %s\n", r->step,
-            r->loss, r->val_loss, accuracy, r->tokens_per_second, mfu_text(r->mfu, mfu));
+    fprintf(stderr, "step %-7ld loss %.4f%s%s  %.0f tokens/s  MFU %s\n", r->step, r->loss,
+            validation, accuracy, r->tokens_per_second, mfu_text(r->mfu, mfu));
     if (r->stopped_early)
         fprintf(stderr, "stopped     no validation since step %ld, loss %.4f, was better\n",
                 r->best_step, r->best_loss);
@@ -406,7 +414,7 @@ static int train_with(struct dt_training_options *o, const struct dt_settings *s
         return 0;
     }
     if (!opt.quiet && leads())
-        print_facts(trainer, dev, dt_dtype_names[settings->training.precision]);
+        print_facts(trainer, dev, settings);
     if (leads())
         warn_of_damage(trainer);
     int rc = train(trainer, stopped, err);

@@ -139,9 +139,9 @@ static int help(const char *name)
         execlp("man", "man", "-M", man, page, (char *)NULL);
     const bool has_help = strcmp(page, "dt") == 0 || is_one_of(programs, page + strlen(PREFIX));
     if (exists && !has_help) {
-        dt_program_warn(
-            "cannot show the manual page '%s': man(1) is not installed (Debian: man-db)",
-            found.gl_pathv[0]);
+        dt_program_warn("cannot show the manual page '%s': man(1) is not installed (Debian: "
+                        "apt-get install man-db)",
+                        found.gl_pathv[0]);
         return 1;
     }
     run(page, (char *[]){NULL, "--help", NULL});

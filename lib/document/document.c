@@ -50,8 +50,8 @@ const char *dt_documents_check(int format, const char *separator)
         return "--separator goes with --from sep and --from split only";
     if (cuts && separator == NULL)
         return "--from sep and --from split need a --separator";
-    if (separator && *separator == '\0')
-        return "--separator must not be empty";
+    if (separator && *separator == '\0' && format != DT_DOCUMENT_FORMAT_SEPARATOR)
+        return "an empty --separator, for documents between empty lines, goes with --from sep only";
     if (separator && strchr(separator, '\n'))
         return "--separator takes one line";
     return NULL;

@@ -193,7 +193,8 @@ static int inside_a_line(const struct reader *r, const char *name, struct dt_err
 static int note_inside(struct reader *r, const char *name, struct dt_error *err)
 {
     const struct dt_buffer *line = &r->scratch;
-    if (line->size == 0 || r->inside > 0 || (r->separators > 0 && !r->source.guessed) ||
+    if (line->size == 0 || *r->source.separator == '\0' || r->inside > 0 ||
+        (r->separators > 0 && !r->source.guessed) ||
         memmem(line->data, line->size, r->source.separator, strlen(r->source.separator)) == NULL)
         return 0;
     r->inside = r->line;
@@ -209,7 +210,7 @@ static int read_lines(struct reader *r, struct dt_buffer *text, bool *found, str
         dt_buffer_clear(&r->scratch);
         DT_TRY(dt_input_add_until(r->source.in, '\n', most, &r->scratch, found, err));
         r->line++;
-        if (is_separator(r)) {
+        if ((*found || r->scratch.size > 0) && is_separator(r)) {
             r->separators++;
             return 0;
         }

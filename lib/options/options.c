@@ -48,14 +48,15 @@ static void set_int(const struct dt_option *o, const char *text)
 static void set_choice(const struct dt_option *o, const char *text)
 {
     for (int i = 0; o->choices[i]; i++) {
-        if (strcmp(o->choices[i], text) == 0) {
+        if (*text && strcmp(o->choices[i], text) == 0) {
             *(int *)o->value = i;
             return;
         }
     }
     struct dt_buffer all = DT_BUFFER_EMPTY;
     for (int i = 0; o->choices[i]; i++)
-        dt_buffer_printf(&all, "%s%s", i ? ", " : "", o->choices[i]);
+        if (*o->choices[i]) /* "" stands for no option */
+            dt_buffer_printf(&all, "%s%s", all.size > 0 ? ", " : "", o->choices[i]);
     dt_program_usage("%s takes one of %s, not '%s'", described(o), all.data, text);
 }
 

@@ -133,8 +133,10 @@ static int check_size(const struct member *p, struct dt_error *err)
     if (stat(p->path, &st) < 0)
         return dt_fail_errno(err, "cannot open '%s'", p->path);
     if ((uint64_t)st.st_size != p->listed->size)
-        return dt_fail(err, DT_EFORMAT, "%s: differs from %s in its file size", p->path,
-                       DT_MANIFEST_NAME);
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: has %lld bytes, and by " DT_MANIFEST_NAME
+                       " %llu: it was cut or replaced",
+                       p->path, (long long)st.st_size, (unsigned long long)p->listed->size);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/program.h"
 #include "tokenizer-files/tokenizer-file.h"
 #include "tokenizer-files/tokenizer-files.h"
 
@@ -172,4 +173,17 @@ int dt_tokenizer_load_with(struct dt_tokenizer **t, const char *path, const char
 int dt_tokenizer_load(struct dt_tokenizer **t, const char *path, struct dt_error *err)
 {
     return dt_tokenizer_load_with(t, path, NULL, err);
+}
+
+void dt_tokenizer_warn_of_other(const struct dt_tokenizer *t, const char *path, const char *model)
+{
+    struct dt_tokenizer *own;
+    struct dt_error ignored;
+    if (dt_tokenizer_load(&own, model, &ignored) < 0)
+        return;
+    if (dt_tokenizer_fingerprint(own) != dt_tokenizer_fingerprint(t))
+        dt_program_warn("%s: is not the tokenizer in %s: the model may take its ids for other "
+                        "tokens",
+                        path, model);
+    dt_tokenizer_free(own);
 }

@@ -15,6 +15,10 @@ int dt_tokenizer_load(struct dt_tokenizer **t, const char *path,
 int dt_tokenizer_load_with(struct dt_tokenizer **t, const char *path, const char *pattern,
                            struct dt_error *err) DT_MUST_CHECK;
 
+/* Prints a warning if a model's directory, or its GGUF file, has another tokenizer than t, which
+ * was loaded from path. */
+void dt_tokenizer_warn_of_other(const struct dt_tokenizer *t, const char *path, const char *model);
+
 /* Writes a tokenizer.json atomically. DT_EINVALID for tiktoken-style ranks, which
  * tokenizer.json cannot represent. */
 int dt_tokenizer_save(const struct dt_tokenizer *t, const char *path,

@@ -273,7 +273,10 @@ static int check_file(const char *path, const char *signers, struct dt_verify_re
     char *beside = dt_asprintf("%s" DT_LINEAGE_SUFFIX, file);
     int rc = dt_file_probe(beside, err);
     if (rc == 0)
-        rc = dt_fail(err, DT_EMISSING, "%s: has no record: '%s' does not exist", file, beside);
+        rc = dt_fail(err, DT_EMISSING,
+                     "%s: has no record: '%s' does not exist; of a directory of shards or a "
+                     "checkpoint, give the directory",
+                     file, beside);
     else if (rc > 0)
         rc = check_beside(file, beside, signers, r, err);
     free(beside);

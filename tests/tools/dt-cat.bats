@@ -257,6 +257,14 @@ layouts() {
     done
 }
 
+@test "an unknown --as is refused with the names of all" {
+    for word in ids ''; do
+        run dt-cat out/train-00000.dts --as "$word"
+        [ "$status" -eq 2 ]
+        [[ "${lines[0]}" == "dt-cat: --as takes one of raw, dts, "*", not '$word'" ]]
+    done
+}
+
 @test "--as dts is a token stream with the mask and the history" {
     layouts
     for name in list padded masked; do

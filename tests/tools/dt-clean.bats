@@ -50,6 +50,11 @@ text_of() {
     printf 'a\n--\nb\n--\n' >sep
     [ "$(dt-clean -q --from sep --separator -- sep | text_of)" = "$(printf 'a\nb')" ]
     [ "$(dt-clean -q --separator -- sep | text_of)" = "$(printf 'a\nb')" ]
+    printf 'a\nb\n\n\nc\r\n\r\nd\n' >blank
+    [ "$(dt-clean -q --from sep --separator '' blank | jq -c .text)" = "$(printf '"a\\nb"\n"c"\n"d"')" ]
+    printf 'a\nb\n' >one
+    run dt-clean --from sep --separator '' one
+    [[ "$output" == *"separator '' not found"* ]]
     printf 'a\nb\000c\000' >nul
     [ "$(dt-clean -q --from nul nul | text_of)" = "$(printf 'a\\nb\nc')" ]
     printf '{"body":"a"}\n' >json
@@ -304,7 +309,7 @@ END
 
 @test "wrong usage ends with status 2" {
     printf 'text\n' >in
-    for options in "--from nothing" "--from sep" "--separator x --from lines" "--separator=" \
+    for options in "--from nothing" "--from sep" "--separator x --from lines" "--separator=" "--separator= --from split" \
         "--min-chars -1" "--min-chars 5 --max-chars 4" "-j 0" "-j x" "--normalize nfd" \
         "--space no" "-o x --rejects x" "--rejects - " "--unknown"; do
         run dt-clean $options in

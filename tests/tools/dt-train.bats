@@ -122,8 +122,12 @@ train() {
 
 @test "data without a validation split trains without validation" {
     dt-tokenize -q -t "$tok" "$BATS_FILE_TMPDIR/docs.jsonl" >all.dts
-    dt-train -q "${small[@]}" -o run all.dts
+    dt-train "${small[@]}" -o run all.dts 2>said
     refute grep -q val_loss run/metrics.jsonl
+    grep -q "^data .*, 0 for validation, there is no split 'val'$" said
+    grep -qE '^step [0-9]+ +loss [0-9.]+  [0-9]+ tokens/s' said
+    dt-train "${small[@]}" -o run all.dts 2>said
+    grep -qE '^steps       all [0-9]+ were done before$' said
 }
 
 @test "tokenizers of other kinds than tokenizer.json are refused before training" {

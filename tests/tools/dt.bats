@@ -78,7 +78,7 @@ setup() {
     PATH=$T/none "$DT_BUILD/bin/dt" help tour | cmp - <(dt --help)
     PATH=$T/none run "$DT_BUILD/bin/dt" help tutorial
     [ "$status" -eq 1 ]
-    [ "$output" = "dt: cannot show the manual page '$DT_BUILD/share/man/man7/dt-tutorial.7': man(1) is not installed (Debian: man-db)" ]
+    [ "$output" = "dt: cannot show the manual page '$DT_BUILD/share/man/man7/dt-tutorial.7': man(1) is not installed (Debian: apt-get install man-db)" ]
 }
 
 @test "the tour runs in a new directory, says its commands, and stops at the first that fails" {
