@@ -568,9 +568,10 @@ static void run_slowly(struct dt_comm *world, void *context)
     char signs[2];
     struct dt_error err;
     (void)context;
-    if (dt_comm_rank(world) == 0)
+    if (dt_comm_rank(world) == 0) {
         world->job->patience = 0.1;
-    slow_until = dt_clock_now() + 0.3;
+        slow_until = dt_clock_now() + 0.3;
+    }
     assert_int_equal(dt_comm_share(world, signs, 1, &err), 0);
 }
 
