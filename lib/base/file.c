@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,15 +32,18 @@ static char *directory_of(const char *path)
     return slash == path ? dt_strdup("/") : dt_strndup(path, (size_t)(slash - path));
 }
 
-/* Temporary files of unfinished outputs; a signal that ends the program removes them. */
-static char *volatile unfinished[32];
-static pid_t writer; /* of them: a child does not have those of its parent */
+/* Temporary files of unfinished outputs, which a signal that ends the program removes. Several
+ * threads may open outputs. */
+static char *_Atomic unfinished[32];
+#define MOST_UNFINISHED (sizeof unfinished / sizeof *unfinished)
 
 void dt_output_remove_unfinished(void)
 {
-    for (size_t i = 0; writer == getpid() && i < sizeof unfinished / sizeof *unfinished; i++)
-        if (unfinished[i])
-            unlink(unfinished[i]);
+    for (size_t i = 0; i < MOST_UNFINISHED; i++) {
+        const char *path = unfinished[i];
+        if (path)
+            unlink(path);
+    }
 }
 
 static void remove_and_end(int signal_number)
@@ -60,21 +65,26 @@ static void watch_signals(void)
     }
 }
 
-/* Those of the parent of this process are not its own. */
-static void forget_parent(void)
+/* In a child: those of its parent are not its own. */
+static void forget_all(void)
 {
-    for (size_t i = 0; writer != getpid() && i < sizeof unfinished / sizeof *unfinished; i++)
+    for (size_t i = 0; i < MOST_UNFINISHED; i++)
         unfinished[i] = NULL;
-    writer = getpid();
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_all);
 }
 
 static void replace_unfinished(char *old, char *new)
 {
-    for (size_t i = 0; i < sizeof unfinished / sizeof *unfinished; i++) {
-        if (unfinished[i] == old) {
-            unfinished[i] = new;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    for (size_t i = 0; i < MOST_UNFINISHED; i++) {
+        char *expected = old;
+        if (atomic_compare_exchange_strong(&unfinished[i], &expected, new))
             return;
-        }
     }
 }
 
@@ -166,11 +176,12 @@ static void remove_if_stale(const char *path)
 static bool is_ours(const char *path)
 {
     struct stat theirs, ours;
-    for (size_t i = 0; i < sizeof unfinished / sizeof *unfinished; i++)
-        if (unfinished[i] && writer == getpid() && stat(unfinished[i], &ours) == 0 &&
-            stat(path, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
-            ours.st_ino == theirs.st_ino)
+    for (size_t i = 0; i < MOST_UNFINISHED; i++) {
+        const char *own = unfinished[i];
+        if (own && stat(own, &ours) == 0 && stat(path, &theirs) == 0 &&
+            ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino)
             return true;
+    }
     return false;
 }
 
@@ -189,7 +200,6 @@ static int open_temporary(struct dt_output *out)
         } else if ((fd = create_like(path, out->target)) >= 0) {
             out->temporary = path;
             watch_signals();
-            forget_parent();
             replace_unfinished(NULL, path);
             continue;
         } else if (errno != EEXIST || is_ours(path)) {
