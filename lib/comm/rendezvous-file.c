@@ -116,10 +116,14 @@ static int read_text(const char *path, int file, char text[TEXT], struct dt_erro
         return cannot_meet(path, err);
     if (!S_ISREG(st.st_mode))
         return refuse(path, err);
-    ssize_t n = pread(file, text, TEXT - 1, 0);
+    ssize_t n;
+    do {
+        n = pread(file, text, TEXT - 1, 0);
+    } while (n < 0 && errno == EINTR);
     if (n < 0 && errno != ESTALE)
         return cannot_meet(path, err);
-    return n > 0 && strncmp(text, SIGN, strlen(SIGN)) != 0 ? refuse(path, err) : 0;
+    const size_t known = n < (ssize_t)strlen(SIGN) ? (size_t)(n > 0 ? n : 0) : strlen(SIGN);
+    return strncmp(text, SIGN, known) != 0 ? refuse(path, err) : 0;
 }
 
 /* Whether only this user can read and write the key. */
@@ -215,6 +219,15 @@ int dt_notice_take(const char *path, int *file, struct dt_error *err)
     return rc < 0 ? rc : 0;
 }
 
+static bool write_line(int file, const struct dt_buffer *line)
+{
+    ssize_t n = 0;
+    for (size_t at = 0; at<line->size; at += n> 0 ? (size_t)n : 0)
+        if ((n = pwrite(file, line->data + at, line->size - at, (off_t)at)) < 0 && errno != EINTR)
+            return false;
+    return true;
+}
+
 int dt_notice_write(const char *path, int file, const struct dt_notice *notice,
                     struct dt_error *err)
 {
@@ -223,8 +236,7 @@ int dt_notice_write(const char *path, int file, const struct dt_notice *notice,
     int rc = 0;
     /* Never empty: that would tell other processes that the file has no owner. The file stays open;
      * without fsync other machines may not see it. */
-    if (pwrite(file, line.data, line.size, 0) != (ssize_t)line.size ||
-        ftruncate(file, (off_t)line.size) < 0 || fsync(file) < 0)
+    if (!write_line(file, &line) || ftruncate(file, (off_t)line.size) < 0 || fsync(file) < 0)
         rc = cannot_meet(path, err);
     dt_buffer_release(&line);
     return rc;

@@ -277,6 +277,23 @@ static void cannot_meet(int rc, const char *why)
     free(text);
 }
 
+/* A reader on another machine may see its first bytes only. */
+static void a_file_that_is_being_written_is_of_no_other_kind(void **state)
+{
+    const struct dt_notice none = {0};
+    struct dt_notice notice;
+    struct dt_error err;
+    int file;
+    (void)state;
+    assert_int_equal(dt_file_write(where, "dt-mee", 6, &err), 0);
+    assert_int_equal(chmod(where, 0600), 0);
+    assert_int_equal(dt_notice_read(where, &notice, &err), 0);
+    assert_memory_equal(&notice, &none, sizeof none);
+    assert_int_equal(dt_notice_take(where, &file, &err), 0);
+    assert_true(file >= 0);
+    dt_notice_remove(where, file);
+}
+
 static void other_files_are_not_changed(void **state)
 {
     char *path = where, *text;
@@ -380,6 +397,7 @@ int main(void)
         cmocka_unit_test(rank_0_ends_at_once_when_stopped),
         cmocka_unit_test(other_connections_are_not_waited_for),
         cmocka_unit_test(a_stale_file_does_no_harm),
+        cmocka_unit_test(a_file_that_is_being_written_is_of_no_other_kind),
         cmocka_unit_test(other_files_are_not_changed),
         cmocka_unit_test(a_directory_without_write_permission_stops_all_at_once),
         cmocka_unit_test(a_full_disk_stops_all_at_once),
