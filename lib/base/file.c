@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -248,11 +249,21 @@ static int cannot_write(const struct dt_output *out, struct dt_error *err)
     return dt_fail_errno(err, "cannot write '%s'", out->path);
 }
 
+bool dt_file_is_to_repeat(int fd, short events)
+{
+    struct pollfd file = {.fd = fd, .events = events};
+    const int error = errno;
+    if (error == EAGAIN)
+        poll(&file, 1, -1);
+    errno = error;
+    return error == EINTR || error == EAGAIN;
+}
+
 static int write_all(struct dt_output *out, const char *data, size_t size, struct dt_error *err)
 {
     while (size > 0) {
         ssize_t n = write(out->fd, data, size);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && dt_file_is_to_repeat(out->fd, POLLOUT))
             continue;
         if (n < 0)
             return cannot_write(out, err);
@@ -425,7 +436,7 @@ static int read_all(int fd, const char *path, size_t limit, struct dt_buffer *b,
     while (n != 0 && b->size <= limit) {
         dt_buffer_reserve(b, b->size + OUTPUT_BUFFER);
         n = read(fd, b->data + b->size, OUTPUT_BUFFER);
-        if (n < 0 && errno != EINTR)
+        if (n < 0 && !dt_file_is_to_repeat(fd, POLLIN))
             return dt_fail_errno(err, "cannot read '%s'", path);
         b->size += n > 0 ? (size_t)n : 0;
     }

@@ -58,6 +58,11 @@ void dt_output_abandon(struct dt_output *out);
 /* Removes the temporary files of this process, which ends by a signal; safe in its handler. */
 void dt_output_remove_unfinished(void);
 
+/* Whether a read or a write of the descriptor that failed by errno is to be repeated: a signal
+ * interrupted it, or it would block, as of a pipe that another program has set so, and this has
+ * waited. events: POLLIN or POLLOUT. */
+bool dt_file_is_to_repeat(int fd, short events);
+
 /* Opens a regular file for reading and returns its descriptor. Never blocks: a FIFO, device,
  * socket or directory is DT_EIO and is not opened. */
 int dt_file_open(const char *path, struct dt_error *err) DT_MUST_CHECK;

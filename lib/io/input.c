@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "io/codec.h"
 #include "io/frame.h"
 #include "io/random-access.h"
@@ -75,7 +76,7 @@ static int read_bytes(struct dt_input *in, void *data, size_t room, size_t *size
     ssize_t n;
     do {
         n = read(in->fd, data, in->left < room ? (size_t)in->left : room);
-    } while (n < 0 && errno == EINTR);
+    } while (n < 0 && dt_file_is_to_repeat(in->fd, POLLIN));
     if (n < 0)
         return dt_fail_errno(err, "cannot read '%s'", in->name);
     if (n == 0 && in->remote && in->left > 0)

@@ -178,6 +178,34 @@ static void a_descriptor_by_name_is_written_and_not_replaced(void **state)
     assert_holds("redirected", "text");
 }
 
+/* As programs that use event loops leave a pipe to their children. */
+static void a_pipe_that_does_not_block_is_waited_for(void **state)
+{
+    (void)state;
+    static char data[1 << 20];
+    struct dt_error err;
+    char name[32], *read_back;
+    size_t size;
+    int ends[2], status;
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[1]);
+        snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
+        usleep(50000); /* until the pipe is full */
+        _exit(dt_file_read(name, sizeof data, &read_back, &size, &err) == 0 && size == sizeof data
+                  ? 7
+                  : 1);
+    }
+    close(ends[0]);
+    snprintf(name, sizeof name, "/dev/fd/%d", ends[1]);
+    assert_int_equal(dt_file_write(name, data, sizeof data, &err), 0);
+    close(ends[1]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(WEXITSTATUS(status), 7);
+}
+
 static void a_name_with_a_dash_is_no_stdout(void **state)
 {
     (void)state;
@@ -615,6 +643,7 @@ int main(void)
         IN_SCRATCH(a_link_to_a_file_that_is_not_there_stays_one),
         IN_SCRATCH(permissions_stay),
         IN_SCRATCH(a_descriptor_by_name_is_written_and_not_replaced),
+        IN_SCRATCH(a_pipe_that_does_not_block_is_waited_for),
         IN_SCRATCH(a_name_with_a_dash_is_no_stdout),
         IN_SCRATCH(a_write_that_fails_leaves_nothing),
         IN_SCRATCH(a_full_disk_leaves_the_old_file),

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "scratch.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -466,6 +468,31 @@ static void peeking_takes_nothing(void **state)
 }
 
 /* With a pipe that stays open, reading more than the first line would block. */
+static void a_pipe_that_does_not_block_is_waited_for(void **state)
+{
+    struct dt_input *in;
+    char byte = 'x';
+    size_t size;
+    int ends[2], status;
+    (void)state;
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        usleep(50000); /* until the parent waits */
+        _exit(write(ends[1], &byte, 1) == 1 ? 0 : 1);
+    }
+    close(ends[1]);
+    assert_int_equal(dt_input_open_descriptor(&in, ends[0], "pipe", &err), 0);
+    assert_int_equal(dt_input_read(in, &byte, 1, &size, &err), 0);
+    assert_int_equal(size, 1);
+    assert_int_equal(dt_input_read(in, &byte, 1, &size, &err), 0);
+    assert_int_equal(size, 0);
+    dt_input_close(in);
+    assert_int_equal(waitpid(child, &status, 0), child);
+}
+
 static void lines_are_read_before_the_writer_ends(void **state)
 {
     (void)state;
@@ -541,6 +568,7 @@ int main(void)
         cmocka_unit_test(a_long_line_comes_whole),
         cmocka_unit_test(peeking_takes_nothing),
         cmocka_unit_test(peeking_ends_inside_the_last_record_of_a_range),
+        cmocka_unit_test(a_pipe_that_does_not_block_is_waited_for),
         cmocka_unit_test(lines_are_read_before_the_writer_ends),
         cmocka_unit_test(the_position_counts_bytes_of_the_file),
         cmocka_unit_test(what_cannot_be_opened_is_named),
