@@ -147,7 +147,7 @@ static char *content_of_manifest(struct json_object *root)
 static int take_manifest(struct dt_lineage_input *in, const char *directory, const char *name,
                          struct dt_error *err)
 {
-    struct json_object *root, *records;
+    struct json_object *root = NULL, *records;
     bool is_checkpoint = strcmp(name, MANIFEST) == 0;
     char *path = dt_path_join(directory, name), *lineage = dt_path_join(directory, CHECKPOINT);
     *in = (struct dt_lineage_input){.path = directory, .file = dt_strdup(name), .sha256 = ""};
@@ -156,8 +156,8 @@ static int take_manifest(struct dt_lineage_input *in, const char *directory, con
     if (rc == 0) {
         in->content = is_checkpoint ? content_of_manifest(root) : content_of_index(root);
         in->upstream = records ? json_object_get(records) : NULL;
-        json_object_put(root);
     }
+    json_object_put(root);
     if (rc == 0 && is_checkpoint) {
         rc = read_member(lineage, &root, &records, err);
         in->upstream = rc == 0 && records ? json_object_get(records) : NULL;
