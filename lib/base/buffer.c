@@ -126,7 +126,9 @@ void dt_buffer_printf(struct dt_buffer *b, const char *fmt, ...)
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
-    size_t size = n > 0 ? (size_t)n : 0;
+    if (n < 0) /* 2 GiB or more, which are not counted, or no memory to count */
+        dt_out_of_memory();
+    size_t size = (size_t)n;
     dt_buffer_reserve(b, b->size + size);
     vsnprintf(b->data + b->size, size + 1, fmt, again);
     va_end(again);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "base/buffer.h"
 #include "hash/hash.h"
@@ -109,22 +110,40 @@ static void a_list_doubles_when_full(void **state)
     free(items);
 }
 
-/* A size that overflows must end the program with a message, not wrap around. */
-static void sizes_that_overflow_end_the_program(void **state)
+static void allocate_too_much(void)
 {
-    (void)state;
+    volatile size_t half = SIZE_MAX / 2 + 2;
+    dt_realloc(NULL, half, 2);
+}
+
+/* vsnprintf(3) fails, as it does for 2 GiB of text, which take seconds. */
+static void print_too_much(void)
+{
+    struct dt_buffer b = DT_BUFFER_EMPTY;
+    dt_buffer_printf(&b, "%lc", (wint_t)0xffff);
+}
+
+static void assert_ends(void (*work)(void))
+{
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
         fclose(stderr);
-        volatile size_t half = SIZE_MAX / 2 + 2;
-        dt_realloc(NULL, half, 2);
+        work();
         _exit(0);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 1);
+}
+
+/* A size that overflows must end the program with a message, not wrap around or lose a text. */
+static void sizes_that_overflow_end_the_program(void **state)
+{
+    (void)state;
+    assert_ends(allocate_too_much);
+    assert_ends(print_too_much);
 }
 
 static void hashes_are_those_of_xxhash(void **state)
