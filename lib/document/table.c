@@ -131,7 +131,7 @@ static int open_arrow(void **state, const struct dt_document_source *source, str
 {
     static const char *const arguments[] = {
         "python3", "-c",
-        "import json, os, sys\n"
+        "import collections, json, sys\n"
         "sys.excepthook = lambda t, e, _: print(t.__name__ + ':', e, file=sys.stderr)\n"
         "try:\n"
         "    import pyarrow as pa\n"
@@ -143,6 +143,9 @@ static int open_arrow(void **state, const struct dt_document_source *source, str
         "    stream = f.read(4) == b'\\xff' * 4\n"
         "    f.seek(0)\n"
         "    r = pa.ipc.open_stream(f) if stream else pa.ipc.open_file(f)\n"
+        "    twice = [n for n, k in collections.Counter(r.schema.names).items() if k > 1]\n"
+        "    if twice:\n"
+        "        sys.exit(f\"two columns are named '{twice[0]}'\")\n"
         "    out = open(1, 'w', encoding='utf-8', newline='\\n')\n"
         "    for b in r if stream else map(r.get_batch, range(r.num_record_batches)):\n"
         "        for row in b.to_pylist():\n"

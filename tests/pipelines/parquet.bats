@@ -95,6 +95,20 @@ need_duckdb() {
     [ "$(sed -n 2p out)" = '{"id":"stream:2","text":"text 1","meta":{"n":1,"s":{"a":[1,null]}}}' ]
 }
 
+@test "two columns of an Arrow file with one name are an error, as in CSV" {
+    need_python pyarrow
+    mkdir bin
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$(command -v "$PYTHON")" >bin/python3
+    chmod +x bin/python3
+    "$PYTHON" -c 'if True:
+        import pyarrow
+        table = pyarrow.table([pyarrow.array(["one"]), pyarrow.array(["two"])], names=["text", "text"])
+        with pyarrow.OSFile("twice", "wb") as f, pyarrow.ipc.new_file(f, table.schema) as w: w.write_table(table)'
+    PATH=$T/bin:$PATH run dt-clean -q -o out twice
+    assert_one_line_error dt-clean
+    [[ "$output" == *"two columns are named 'text'"* ]]
+}
+
 @test "binary columns are text, or refused; NaN and Infinity become strings" {
     need_python pyarrow
     mkdir bin
