@@ -204,6 +204,8 @@ static void odd_markup_is_taken_as_browsers_do(void **state)
         {"<p>a<!b", "a"},
         {"<p>a</br>b</br/>c</BR >d</bra>e", "a\nb\nc\nde"},
         {"<div>a</p>b</P >c</p</div>", "a\nb\nc"},
+        {"<h2 class=x>a</h3 >b<h1>c</H1>d</h4>e</h2>f", "a\nb\nc\ndef"},
+        {"<h2>a<h3>b</h2>c<h10>d</h10>e", "a\nb\ncde"},
         {"<ul><li>a</p>b<li><p>c</p></ul>", "- a\nb\n- c"},
         {"<div>a <b>b</b></p><i>c</i></div>", "a b\nc"},
     };

@@ -170,9 +170,11 @@ static void append_text(struct dt_buffer *out, const char *p, const char *stop)
     }
 }
 
-/* What was not found in a page is not searched again. */
+/* What was not found in a page, which is not searched again: ends of these. heading: the digit of
+ * the last start tag h1 to h6 without an end tag, or 0. */
 struct missing {
     bool comment, title, textarea;
+    char heading;
 };
 
 /* After the content of elements that has no tags: that of script and style is left out, that of
@@ -242,12 +244,21 @@ static const char *end_of_end_tag(const char *p, const char *stop, const char *n
     return p < stop && *p == '>' ? p + 1 : NULL;
 }
 
+/* Whether the tag, after '<' and '/', is one of h1 to h6. */
+static bool is_heading(const char *name, const char *stop)
+{
+    return stop - name > 2 && (name[0] | 32) == 'h' && name[1] >= '1' && name[1] <= '6' &&
+           !is_letter(name[2]) && name[2] != '-';
+}
+
 /* Appends the start tag at p, and what it has of an element without tags; returns the end. */
 static const char *copy_start(const struct dt_html_events *events, const char *p, const char *stop,
                               struct missing *missing, struct dt_buffer *out)
 {
     bool empty;
     const char *end = copy_tag(events, p, stop, out, &empty);
+    if (is_heading(p + 1, stop))
+        missing->heading = p[2];
     dt_buffer_append(out, ">", end < stop);
     end += end < stop;
     return empty ? end
@@ -257,8 +268,9 @@ static const char *copy_start(const struct dt_html_events *events, const char *p
 /* Appends the page to out without comments, the content of script and style, and attributes that
  * are not wanted, all of which libxml2 would read byte by byte, and with references replaced.
  * libxml2 also compares each attribute of a tag with all others, which takes minutes for a tag of
- * very many. Where it does not know what HTML says, </br> is <br>, and after </p>, which without a
- * paragraph is an empty one, a block without text ends the one before it. */
+ * very many. Where it does not know what HTML says, </br> is <br>, the end tag of any heading ends
+ * the one that is open, and after </p>, which without a paragraph is an empty one, a block without
+ * text ends the one before it. */
 static void reduce(const struct dt_html_events *events, const char *html, size_t size,
                    struct dt_buffer *out)
 {
@@ -270,6 +282,13 @@ static void reduce(const struct dt_html_events *events, const char *html, size_t
         const char *line = end_of_end_tag(start, stop, "br");
         const char *paragraph = end_of_end_tag(start, stop, "p");
         bool tag = p < stop && is_letter(*p);
+        if (p < stop && *p == '/' && is_heading(p + 1, stop) && missing.heading) {
+            append(out, from, (size_t)(p + 2 - from), false);
+            dt_buffer_add_char(out, missing.heading);
+            from = p += 3;
+            missing.heading = '\0';
+            continue;
+        }
         if (!end && !line && !paragraph && !tag)
             continue;
         append(out, from, (size_t)(start - from), false);
