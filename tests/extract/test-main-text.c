@@ -206,6 +206,9 @@ static void odd_markup_is_taken_as_browsers_do(void **state)
         {"<div>a</p>b</P >c</p</div>", "a\nb\nc"},
         {"<h2 class=x>a</h3 >b<h1>c</H1>d</h4>e</h2>f", "a\nb\nc\ndef"},
         {"<h2>a<h3>b</h2>c<h10>d</h10>e", "a\nb\ncde"},
+        {"a<script><!--\nwrite('<script src=x></script>');\n//--></script>b", "ab"},
+        {"a<script><!-- <scripts> </script>b<script><!--><script></script>c", "abc"},
+        {"a<script>'</scripts>' <!-- <script> --></script>b<style></styles></style>c", "abc"},
         {"<ul><li>a</p>b<li><p>c</p></ul>", "- a\nb\n- c"},
         {"<div>a <b>b</b></p><i>c</i></div>", "a b\nc"},
     };

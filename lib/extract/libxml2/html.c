@@ -154,8 +154,30 @@ static const char *find_end(const char *name, const char *p, const char *stop)
 {
     size_t n = strlen(name);
     for (; p < stop && (p = memchr(p, '<', (size_t)(stop - p))) != NULL; p++)
-        if ((size_t)(stop - p) > n + 1 && p[1] == '/' && strncasecmp(p + 2, name, n) == 0)
+        if ((size_t)(stop - p) > n + 1 && p[1] == '/' && is_tag(p + 1, name))
             return p;
+    return stop;
+}
+
+/* The end tag of a script that begins at p. In a comment of the script an element script has its
+ * own end tag. */
+static const char *end_of_script(const char *p, const char *stop)
+{
+    enum { PLAIN, COMMENT, NESTED } state = PLAIN;
+    for (; p < stop && (state != PLAIN || (p = memchr(p, '<', (size_t)(stop - p)))); p++) {
+        size_t left = (size_t)(stop - p);
+        if (*p == '-' && left > 2 && memcmp(p, "-->", 3) == 0)
+            state = PLAIN;
+        else if (state == PLAIN && left > 3 && memcmp(p, "<!--", 4) == 0)
+            state = COMMENT;
+        else if (state == COMMENT && *p == '<' && is_tag(p, "script"))
+            state = NESTED;
+        else if (*p == '<' && left > 1 && p[1] == '/' && is_tag(p + 1, "script")) {
+            if (state != NESTED)
+                return p;
+            state = COMMENT;
+        }
+    }
     return stop;
 }
 
@@ -182,8 +204,10 @@ struct missing {
 static const char *take_raw_text(const char *tag, const char *p, const char *stop,
                                  struct missing *missing, struct dt_buffer *out)
 {
-    if (is_tag(tag, "script") || is_tag(tag, "style"))
-        return find_end(is_tag(tag, "style") ? "style" : "script", p, stop);
+    if (is_tag(tag, "script"))
+        return end_of_script(p, stop);
+    if (is_tag(tag, "style"))
+        return find_end("style", p, stop);
     bool title = is_tag(tag, "title"), *none = title ? &missing->title : &missing->textarea;
     if (*none || (!title && !is_tag(tag, "textarea")))
         return p;
