@@ -209,11 +209,9 @@ static void add_address(const struct origin *o, struct dt_buffer *meta)
 static void add_robots(const struct origin *o, const struct dt_page_facts *facts,
                        struct dt_buffer *meta)
 {
-    size_t size;
     struct dt_buffer all = DT_BUFFER_EMPTY;
-    const char *tag = header(o, "X-Robots-Tag", &size);
-    if (tag)
-        dt_buffer_append(&all, tag, size);
+    if (o->headers)
+        dt_warc_field_list(o->headers, o->headers_size, "X-Robots-Tag", &all);
     if (all.size > 0 && facts->robots.size > 0)
         dt_buffer_add_string(&all, ", ");
     if (facts->robots.size > 0)

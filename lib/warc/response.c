@@ -159,25 +159,31 @@ static bool strip_chunked(const char *list, size_t *size)
     return found;
 }
 
+/* The same of a body of which something may be cut or wrong already. */
+static enum dt_warc_body undo_more(const struct dt_buffer *list, size_t most,
+                                   struct dt_buffer *body, enum dt_warc_body before)
+{
+    if (before > DT_WARC_BODY_CUT || list->size == 0)
+        return before;
+    enum dt_warc_body rc = undo_codings(list->data, list->size, most, body);
+    return rc != DT_WARC_BODY_DECODED ? rc : before;
+}
+
 enum dt_warc_body dt_warc_response_decode(const struct dt_warc_response *r, size_t most,
                                           struct dt_buffer *body)
 {
-    static const char *const names[] = {"Transfer-Encoding", "Content-Encoding"};
     enum dt_warc_body rc = DT_WARC_BODY_DECODED;
+    struct dt_buffer list = DT_BUFFER_EMPTY;
     dt_buffer_clear(body);
-    for (int i = 0; i < 2; i++) {
-        size_t size = 0;
-        const char *list = dt_warc_field(r->headers, r->headers_size, names[i], &size);
-        if (i == 0 && list && strip_chunked(list, &size))
-            rc = join_chunks(r->body, r->body_size, body);
-        else if (i == 0)
-            dt_buffer_append(body, r->body, r->body_size);
-        if (rc <= DT_WARC_BODY_CUT && size > 0) {
-            enum dt_warc_body one = undo_codings(list, size, most, body);
-            rc = one != DT_WARC_BODY_DECODED ? one : rc;
-        }
-        if (rc > DT_WARC_BODY_CUT)
-            return rc;
-    }
-    return body->size > most ? DT_WARC_BODY_TOO_LONG : rc;
+    dt_warc_field_list(r->headers, r->headers_size, "Transfer-Encoding", &list);
+    if (list.size > 0 && strip_chunked(list.data, &list.size))
+        rc = join_chunks(r->body, r->body_size, body);
+    else
+        dt_buffer_append(body, r->body, r->body_size);
+    rc = undo_more(&list, most, body, rc);
+    dt_buffer_clear(&list);
+    dt_warc_field_list(r->headers, r->headers_size, "Content-Encoding", &list);
+    rc = undo_more(&list, most, body, rc);
+    dt_buffer_release(&list);
+    return rc <= DT_WARC_BODY_CUT && body->size > most ? DT_WARC_BODY_TOO_LONG : rc;
 }

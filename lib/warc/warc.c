@@ -124,6 +124,20 @@ const char *dt_warc_field(const char *fields, size_t fields_size, const char *na
     return NULL;
 }
 
+size_t dt_warc_field_list(const char *fields, size_t fields_size, const char *name,
+                          struct dt_buffer *list)
+{
+    const char *end = fields + fields_size, *value;
+    size_t count = 0, size = 0;
+    for (; (value = dt_warc_field(fields, (size_t)(end - fields), name, &size)); count++) {
+        dt_buffer_add_string(list, count ? ", " : "");
+        dt_buffer_append(list, value, size);
+        fields = memchr(value + size, '\n', (size_t)(end - value) - size);
+        fields = fields ? fields + 1 : end;
+    }
+    return count;
+}
+
 static enum dt_warc_type type_of(const struct dt_buffer *fields)
 {
     size_t size;

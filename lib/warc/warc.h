@@ -66,6 +66,10 @@ void dt_warc_close(struct dt_warc *warc); /* NULL is fine */
  * without white space around it. Returns NULL if it is absent, else a pointer into fields and its
  * size. Of several fields with the same name it is the first. */
 const char *dt_warc_field(const char *fields, size_t fields_size, const char *name, size_t *size);
+/* Appends the values of all fields with this name, with ", " between them, as a header of HTTP that
+ * is a list may be in several lines. Returns their number. */
+size_t dt_warc_field_list(const char *fields, size_t fields_size, const char *name,
+                          struct dt_buffer *list);
 
 /* Compares the block with the field WARC-Block-Digest, if that is a SHA-1: DT_EFORMAT if they
  * differ. */

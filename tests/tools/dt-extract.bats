@@ -261,6 +261,11 @@ END
     [ "$(dt-extract -q web.warc | jq -r .text)" = "One: $text" ]
 }
 
+@test "all robots headers count" {
+    record response "$(response One '200 OK' 'X-Robots-Tag: noindex' 'Server: x' 'x-robots-tag: noai')" >web.warc
+    [ "$(dt-extract -q web.warc | jq -r .meta.robots)" = 'noindex, noai' ]
+}
+
 @test "a page that begins with a byte order mark is HTML, also without a type" {
     record response $'HTTP/1.1 200 OK\r\n\r\n\xef\xbb\xbf'"$(html One)" >web.warc
     [ "$(dt-extract -q web.warc | jq -c '[.meta.title,.meta.charset]')" = '["One","UTF-8"]' ]

@@ -224,6 +224,11 @@ static void lists_of_codings_are_split(void **state)
     (void)state;
     assert_decodes("HTTP/1.1 200 OK\nContent-Encoding: ,identity,,\n\nab", DT_WARC_BODY_DECODED,
                    "ab");
+    assert_decodes("HTTP/1.1 200 OK\nContent-Encoding: identity\nA: b\nContent-Encoding: x\n\nab",
+                   DT_WARC_BODY_UNKNOWN, ""); /* in two lines */
+    assert_decodes("HTTP/1.1 200 OK\nTransfer-Encoding: gzip\nTransfer-Encoding: chunked\n\n"
+                   "2\nab\n0\n\n",
+                   DT_WARC_BODY_DECODED, "ab");
     assert_decodes("HTTP/1.1 200 OK\nTransfer-Encoding: identity\n\nab", DT_WARC_BODY_DECODED,
                    "ab");
     assert_decodes("HTTP/1.1 200 OK\nContent-Encoding: a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q\n\nab",
