@@ -174,6 +174,16 @@ static const char *end_of(const char *text, const char *end)
     return close ? close : end;
 }
 
+/* Of the declaration of XML at the start of the page, which XHTML has. */
+static const struct dt_charset *declared(const char *page, const char *end)
+{
+    size_t left = (size_t)(end - page), size;
+    if (!begins_tag(page, left, "<?xml"))
+        return NULL;
+    const char *name = attribute_in(page, (size_t)(end_of(page, end) - page), "encoding", &size);
+    return name ? dt_charset_find(name, size) : NULL;
+}
+
 struct dt_charset_clues dt_charset_clues(const char *page, size_t size, const char *content_type,
                                          size_t content_type_size)
 {
@@ -191,6 +201,7 @@ struct dt_charset_clues dt_charset_clues(const char *page, size_t size, const ch
         else if (tag >= 5 && strncasecmp(p, "<body", 5) == 0)
             break;
     }
+    clues.meta = clues.meta ? clues.meta : declared(page, end);
     return clues;
 }
 

@@ -29,7 +29,7 @@ const struct dt_charset *dt_charset_find(const char *label, size_t size);
 /* What a page states about itself; pointers into the page and into the header. */
 struct dt_charset_clues {
     const struct dt_charset *header; /* of the HTTP header Content-Type, or NULL */
-    const struct dt_charset *meta;   /* of the element meta, or NULL */
+    const struct dt_charset *meta;   /* of the element meta, else of <?xml?>, or NULL */
     const char *language;            /* of <html lang>, or NULL */
     size_t language_size;
     const struct dt_charset_detector *detector; /* set by the caller, or NULL */

@@ -38,6 +38,11 @@ static void statements_count_in_their_order(void **state)
     assert_string_equal(detect("<!-- <meta charset=koi8-r> --><meta charset=euc-kr>\xc1\xc1", NULL),
                         "EUC-KR");
     assert_string_equal(detect("<meta charset=utf-16>abc", NULL), "UTF-8");
+    assert_string_equal(detect("<?xml version='1.0' encoding=\"koi8-r\"?><p>\xc1", NULL), "KOI8-R");
+    assert_string_equal(detect("<?xml encoding='koi8-r'?><meta charset=euc-kr>\xc1\xc1", NULL),
+                        "EUC-KR");
+    assert_string_equal(detect("<?xml version='1.0'?><p>\xc1", NULL), "windows-1252");
+    assert_string_equal(detect("<p><?xml encoding='koi8-r'?>\xc1", NULL), "windows-1252");
     assert_string_equal(detect("<body><meta charset=koi8-r>\xc1", NULL), "windows-1252");
 }
 
