@@ -9,6 +9,7 @@
 
 #include "unicode/utf8.h"
 
+#define EUC_JP   "EUC-JP-MS"
 #define HEAD     ((size_t)1 << 14) /* bytes that are searched for statements, */
 #define DETECTED ((size_t)1 << 18) /* and for the frequencies of bytes */
 
@@ -24,7 +25,7 @@ static const struct dt_charset charsets[] = {
     {"GBK", "GB18030",
      "chinese csgb2312 csiso58gb231280 gb2312 gb_2312 gb_2312-80 gbk iso-ir-58 x-gbk"},
     {"Shift_JIS", "CP932", "csshiftjis ms932 ms_kanji shift-jis shift_jis sjis windows-31j x-sjis"},
-    {"EUC-JP", "EUC-JP-MS", "cseucpkdfmtjapanese euc-jp x-euc-jp"},
+    {"EUC-JP", EUC_JP, "cseucpkdfmtjapanese euc-jp x-euc-jp"},
     {"EUC-KR", "CP949",
      "cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 "
      "ksc_5601 windows-949"},
@@ -358,8 +359,29 @@ static const struct difference {
 };
 #define DIFFERENCES (sizeof differences / sizeof *differences)
 
+/* Rows 89 to 92 of EUC-JP, which browsers read as NEC's selection of IBM's characters, are private
+ * ones for glibc; in Shift_JIS it knows them. */
+#define NEC_FIRST 0xe178
+#define NEC_LAST  0xe2ef
+
+static uint32_t of_nec(uint32_t code)
+{
+    uint32_t row = (code - NEC_FIRST) / 94, cell = (code - NEC_FIRST) % 94;
+    uint32_t trail = row % 2 ? 0x9f + cell : 0x40 + cell + (cell >= 63);
+    char bytes[2] = {(char)(0xed + row / 2), (char)trail}, text[8] = "", *from = bytes, *to = text;
+    size_t size = sizeof bytes, room = sizeof text;
+    iconv_t cd = iconv_open("UTF-8", "CP932");
+    if (cd == (iconv_t)-1)
+        return code;
+    bool known = iconv(cd, &from, &size, &to, &room) == 0;
+    iconv_close(cd);
+    return known ? dt_utf8_decode(text) : 0xfffd;
+}
+
 static bool differs(const char *name)
 {
+    if (strcmp(name, EUC_JP) == 0)
+        return true;
     for (size_t i = 0; i < DIFFERENCES; i++)
         if (differences[i].theirs && strcmp(differences[i].iconv, name) == 0)
             return true;
@@ -368,6 +390,8 @@ static bool differs(const char *name)
 
 static uint32_t as_standard(const char *name, uint32_t code)
 {
+    if (code >= NEC_FIRST && code <= NEC_LAST && strcmp(name, EUC_JP) == 0)
+        return of_nec(code);
     for (size_t i = 0; i < DIFFERENCES; i++)
         if (differences[i].theirs == code && strcmp(differences[i].iconv, name) == 0)
             return differences[i].ours;
