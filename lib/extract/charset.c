@@ -343,19 +343,19 @@ static const struct difference {
     const char *iconv, *bytes;
     uint16_t theirs, ours;
 } differences[] = {
-    {"GB18030", "\x80", 0, 0x20ac},        {"BIG5-HKSCS", "\xa1\x5a", 0, 0x2574},
-    {"BIG5-HKSCS", "\xa1\xc3", 0, 0xffe3}, {"BIG5-HKSCS", "\xa1\xc5", 0, 0x02cd},
-    {"BIG5-HKSCS", "\xa1\xfe", 0, 0xff0f}, {"BIG5-HKSCS", "\xa2\x40", 0, 0xff3c},
-    {"BIG5-HKSCS", "\xa2\xcc", 0, 0x5341}, {"BIG5-HKSCS", "\xa2\xce", 0, 0x5345},
-    {"BIG5-HKSCS", "\xa3\xe1", 0, 0x20ac}, {"BIG5-HKSCS", "", 0x2022, 0x2027},
-    {"BIG5-HKSCS", "", 0xff64, 0xfe51},    {"BIG5-HKSCS", "", 0x203e, 0x00af},
-    {"BIG5-HKSCS", "", 0x223c, 0xff5e},    {"BIG5-HKSCS", "", 0x2641, 0x2295},
-    {"BIG5-HKSCS", "", 0x2609, 0x2299},    {"BIG5-HKSCS", "", 0xff0f, 0x2215},
-    {"BIG5-HKSCS", "", 0xff3c, 0xfe68},    {"BIG5-HKSCS", "", 0x00a5, 0xffe5},
-    {"BIG5-HKSCS", "", 0x00a2, 0xffe0},    {"BIG5-HKSCS", "", 0x00a3, 0xffe1},
-    {"KOI8-U", "", 0x255d, 0x045e},        {"KOI8-U", "", 0x256c, 0x040e},
-    {"MACINTOSH", "", 0x0394, 0x2206},     {"MACINTOSH", "", 0xe01e, 0xf8ff},
-    {"MAC-CYRILLIC", "", 0x00a4, 0x20ac},
+    {"GB18030", "\x80", 0, 0x20ac},        {"GB18030", "", 0xe5e5, 0x3000},
+    {"BIG5-HKSCS", "\xa1\x5a", 0, 0x2574}, {"BIG5-HKSCS", "\xa1\xc3", 0, 0xffe3},
+    {"BIG5-HKSCS", "\xa1\xc5", 0, 0x02cd}, {"BIG5-HKSCS", "\xa1\xfe", 0, 0xff0f},
+    {"BIG5-HKSCS", "\xa2\x40", 0, 0xff3c}, {"BIG5-HKSCS", "\xa2\xcc", 0, 0x5341},
+    {"BIG5-HKSCS", "\xa2\xce", 0, 0x5345}, {"BIG5-HKSCS", "\xa3\xe1", 0, 0x20ac},
+    {"BIG5-HKSCS", "", 0x2022, 0x2027},    {"BIG5-HKSCS", "", 0xff64, 0xfe51},
+    {"BIG5-HKSCS", "", 0x203e, 0x00af},    {"BIG5-HKSCS", "", 0x223c, 0xff5e},
+    {"BIG5-HKSCS", "", 0x2641, 0x2295},    {"BIG5-HKSCS", "", 0x2609, 0x2299},
+    {"BIG5-HKSCS", "", 0xff0f, 0x2215},    {"BIG5-HKSCS", "", 0xff3c, 0xfe68},
+    {"BIG5-HKSCS", "", 0x00a5, 0xffe5},    {"BIG5-HKSCS", "", 0x00a2, 0xffe0},
+    {"BIG5-HKSCS", "", 0x00a3, 0xffe1},    {"KOI8-U", "", 0x255d, 0x045e},
+    {"KOI8-U", "", 0x256c, 0x040e},        {"MACINTOSH", "", 0x0394, 0x2206},
+    {"MACINTOSH", "", 0xe01e, 0xf8ff},     {"MAC-CYRILLIC", "", 0x00a4, 0x20ac},
 };
 #define DIFFERENCES (sizeof differences / sizeof *differences)
 

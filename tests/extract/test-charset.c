@@ -150,7 +150,7 @@ static void what_glibc_decodes_otherwise_is_as_the_standard_says(void **state)
     assert_decoded("big5", "\xa1\xfe\xa1\xe3\xa2\x41\xa1\x45\xa4\xa4", 10, "／～∕‧中", 0);
     assert_decoded("big5", "\xa1\x5a\xa1\xc3\xa2\x40\xa2\xcc\xa3\xe1", 10, "╴￣＼十€", 0);
     assert_decoded("big5", "\xff\xa1\xfe", 3, "\xef\xbf\xbd／", 1);
-    assert_decoded("gbk", "\x80 12 \xd6\xd0\x80", 8, "€ 12 中€", 0);
+    assert_decoded("gbk", "\x80 12 \xd6\xd0\x80\xa3\xa0", 10, "€ 12 中€\u3000", 0);
     assert_decoded("euc-jp", "\xfc\xe2\xb6\xb6\xf9\xa1\xf9\xdf\xf9\xe0\xfa\xa1\xfc\xfe", 14,
                    "\u9ad9\u6a4b\u7e8a\ufa0f\ufa10\u5fde\uff02", 0);
     assert_decoded("koi8-ru", "\xae\xbe\xad", 3, "ўЎґ", 0);
