@@ -393,7 +393,7 @@ static uint32_t as_standard(const char *name, uint32_t code)
     if (code >= NEC_FIRST && code <= NEC_LAST && strcmp(name, EUC_JP) == 0)
         return of_nec(code);
     for (size_t i = 0; i < DIFFERENCES; i++)
-        if (differences[i].theirs == code && strcmp(differences[i].iconv, name) == 0)
+        if (code && differences[i].theirs == code && strcmp(differences[i].iconv, name) == 0)
             return differences[i].ours;
     return code;
 }

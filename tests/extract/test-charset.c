@@ -153,6 +153,7 @@ static void what_glibc_decodes_otherwise_is_as_the_standard_says(void **state)
     assert_decoded("gbk", "\x80 12 \xd6\xd0\x80\xa3\xa0", 10, "€ 12 中€\u3000", 0);
     assert_decoded("euc-jp", "\xfc\xe2\xb6\xb6\xf9\xa1\xf9\xdf\xf9\xe0\xfa\xa1\xfc\xfe", 14,
                    "\u9ad9\u6a4b\u7e8a\ufa0f\ufa10\u5fde\uff02", 0);
+    assert_decoded("gbk", "a\0b", 3, "a", 0); /* a zero byte stays */
     assert_decoded("koi8-ru", "\xae\xbe\xad", 3, "ўЎґ", 0);
     assert_decoded("mac", "\xc6\xf0", 2, "∆\xef\xa3\xbf", 0);
     assert_decoded("x-mac-cyrillic", "\xff", 1, "€", 0);
