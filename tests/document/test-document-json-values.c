@@ -36,6 +36,7 @@ static void a_list_in_an_object_is_named_by_the_field(void **state)
     (void)state;
     READS("x.rows[].t.u", file, "f:1=a{\"t\":{}}|f:2=b{\"t\":{}}|");
     READS("x.y[].t", "{\n\"\\u0078\":{\"\\/\":0,\"\\u0079\":[{\"t\":\"a\"}]}}", "f:1=a|");
+    READS("r[].t", "{\n\"r\1\":1,\"r\":[{\"t\":\"a\"}]}", "f:1=a|");
     READS("r[].t", "{\n\"r\":[]}\n{\"r\":[{\"t\":\"a\"}]}", "f:1=a|");
     assert_field_refused("x.none[].t", file,
                          "f: has no list 'x.none', which --field x.none[].t names");

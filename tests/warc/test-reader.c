@@ -58,6 +58,8 @@ static void texts_have_their_addresses(void **state)
     expect(texts, TEXT("WARC-Record-ID: <urn:uuid:1>\r\nWARC-Target-URI: http://a/\r\n"),
            "urn:uuid:1{\"url\":\"http://a/\"}text|");
     expect(texts, TEXT("WARC-Target-URI: <http://a/>\r\n"), "{\"url\":\"http://a/\"}text|");
+    expect(texts, TEXT("WARC-Target-URI: <\r\n") TEXT("WARC-Target-URI: <a\r\n"),
+           "{\"url\":\"<\"}text|{\"url\":\"<a\"}text|");
     expect(texts, TEXT("WARC-Record-ID: <\r\nWARC-Date: 2020\r\nWARC-Truncated: \"\xff\r\n"),
            "<{\"date\":\"2020\",\"truncated\":\"\\\"\xef\xbf\xbd\"}text|");
     expect(texts, TEXT("WARC-Record-ID: <ab\r\n") TEXT("WARC-Record-ID: ab>\r\n"),

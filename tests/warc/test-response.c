@@ -59,6 +59,7 @@ static void chunks_are_joined(void **state)
     assert_decodes(CHUNKED "2\r\nab\r\n0\r", DT_WARC_BODY_CUT, "ab");
     assert_decodes(CHUNKED "2\r\nabXX\r\n", DT_WARC_BODY_DAMAGED, "ab");
     assert_decodes(CHUNKED "2\r\nabXX", DT_WARC_BODY_DAMAGED, "ab");
+    assert_decodes(CHUNKED "2\r\nab\r\n1x\r\n", DT_WARC_BODY_DAMAGED, "ab");
     assert_decodes(CHUNKED "ffffffff\r\nab", DT_WARC_BODY_CUT, "ab");
 }
 

@@ -280,6 +280,20 @@ static void fields_are_found_without_case(void **state)
     assert_int_equal(size, 1);
 }
 
+static void fields_of_a_name_are_a_list(void **state)
+{
+    static const char lines[] = "A: b\r\nC: d\na:\nA: e";
+    struct dt_buffer list = DT_BUFFER_EMPTY;
+    (void)state;
+    assert_int_equal(dt_warc_field_list(lines, sizeof lines - 1, "C", &list), 1);
+    assert_int_equal(dt_warc_field_list(lines, sizeof lines - 1, "B", &list), 0);
+    assert_string_equal(list.data, "d");
+    dt_buffer_clear(&list);
+    assert_int_equal(dt_warc_field_list(lines, sizeof lines - 1, "A", &list), 3);
+    assert_string_equal(list.data, "b, , e");
+    dt_buffer_release(&list);
+}
+
 static void other_digests_are_not_compared(void **state)
 {
     static const struct {
@@ -336,6 +350,7 @@ int main(void)
         cmocka_unit_test(a_member_that_is_cut_loses_only_its_records),
         cmocka_unit_test(digests_are_compared),
         cmocka_unit_test(fields_are_found_without_case),
+        cmocka_unit_test(fields_of_a_name_are_a_list),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
