@@ -96,6 +96,13 @@ static inline uint32_t dt_model_hash(const char *word, size_t size)
     return hash;
 }
 
+/* A label as users name it. */
+static inline const char *dt_model_without_prefix(const char *label)
+{
+    size_t n = strlen(DT_MODEL_FILE_LABEL);
+    return strncmp(label, DT_MODEL_FILE_LABEL, n) == 0 ? label + n : label;
+}
+
 static inline uint32_t dt_model_table_start(const struct dt_model_table *t, uint32_t key)
 {
     return (key ^ key >> 15) & t->mask;

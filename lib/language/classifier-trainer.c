@@ -124,9 +124,11 @@ static int compare_words(const void *a, const void *b)
 int dt_classifier_trainer_add(struct dt_classifier_trainer *t, const char *label, const char *text,
                               size_t size, struct dt_error *err)
 {
+    const char *given = label;
+    label = dt_model_without_prefix(label);
     size_t at = 0, length = strlen(label), name = t->names.size;
     if (length == 0 || dt_model_next_word(label, length, &at) != length)
-        return dt_fail(err, DT_EINVALID, "label '%s': a word without blanks expected", label);
+        return dt_fail(err, DT_EINVALID, "label '%s': a word without blanks expected", given);
     dt_buffer_append(&t->names, label, length);
     size_t place = count_word(&t->labels, t->names.data, name, length);
     DT_GROW(t->documents, t->count, t->capacity);

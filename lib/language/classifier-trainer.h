@@ -39,7 +39,8 @@ struct dt_classifier_trainer;
 
 struct dt_classifier_trainer *
 dt_classifier_trainer_new(const struct dt_classifier_trainer_options *options);
-/* label: a word; the text is copied. DT_EINVALID for a label that is none. */
+/* label: a word, with or without the prefix __label__; the text is copied. DT_EINVALID for a label
+ * that is none. */
 int dt_classifier_trainer_add(struct dt_classifier_trainer *t, const char *label, const char *text,
                               size_t size, struct dt_error *err) DT_MUST_CHECK;
 

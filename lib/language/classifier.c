@@ -45,21 +45,16 @@ size_t dt_classifier_labels(const struct dt_classifier *c)
     return (size_t)c->label_count;
 }
 
-static const char *without_prefix(const char *label)
-{
-    size_t n = strlen(DT_MODEL_FILE_LABEL);
-    return strncmp(label, DT_MODEL_FILE_LABEL, n) == 0 ? label + n : label;
-}
-
 const char *dt_classifier_label(const struct dt_classifier *c, size_t label)
 {
-    return without_prefix(c->entries[(size_t)c->word_count + label].text);
+    return dt_model_without_prefix(c->entries[(size_t)c->word_count + label].text);
 }
 
 size_t dt_classifier_find(const struct dt_classifier *c, const char *name)
 {
     size_t label = 0, count = dt_classifier_labels(c);
-    while (label < count && strcmp(dt_classifier_label(c, label), without_prefix(name)) != 0)
+    while (label < count &&
+           strcmp(dt_classifier_label(c, label), dt_model_without_prefix(name)) != 0)
         label++;
     return label;
 }

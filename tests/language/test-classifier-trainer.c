@@ -152,6 +152,20 @@ static void labels_are_words_and_two_are_needed(void **state)
     dt_classifier_trainer_free(t);
 }
 
+static void labels_may_have_the_prefix_of_fasttext(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    struct dt_classifier_trainer *t = dt_classifier_trainer_new(&small);
+    assert_int_equal(dt_classifier_trainer_add(t, "__label__", "x", 1, &err), DT_EINVALID);
+    assert_int_equal(dt_classifier_trainer_add(t, "__label__a", "x", 1, &err), 0);
+    assert_int_equal(dt_classifier_trainer_add(t, "b", "y", 1, &err), 0);
+    assert_int_equal(dt_classifier_trainer_add(t, "__label__b", "z", 1, &err), 0);
+    assert_int_equal(dt_classifier_trainer_begin(t, &err), 0);
+    assert_int_equal(dt_classifier_trainer_state(t).labels, 2);
+    dt_classifier_trainer_free(t);
+}
+
 static void a_rate_at_which_numbers_overflow_is_an_error(void **state)
 {
     (void)state;
@@ -181,6 +195,7 @@ int main(void)
         cmocka_unit_test(the_loss_begins_at_that_of_chance_and_falls),
         cmocka_unit_test(words_below_the_count_are_left_out_and_all_is_an_error),
         cmocka_unit_test(labels_are_words_and_two_are_needed),
+        cmocka_unit_test(labels_may_have_the_prefix_of_fasttext),
         cmocka_unit_test(a_rate_at_which_numbers_overflow_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
