@@ -209,6 +209,7 @@ static void odd_markup_is_taken_as_browsers_do(void **state)
         {"a<script><!--\nwrite('<script src=x></script>');\n//--></script>b", "ab"},
         {"a<script><!-- <scripts> </script>b<script><!--><script></script>c", "abc"},
         {"a<script>'</scripts>' <!-- <script> --></script>b<style></styles></style>c", "abc"},
+        {"<p>a\fb&#12;c&#xC;d <b>e</b>\f<i>f</i><p\fclass=x>g", "a b c d e f\ng"},
         {"<ul><li>a</p>b<li><p>c</p></ul>", "- a\nb\n- c"},
         {"<div>a <b>b</b></p><i>c</i></div>", "a b\nc"},
     };

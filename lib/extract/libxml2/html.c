@@ -75,7 +75,9 @@ static void append(struct dt_buffer *out, const char *p, size_t size, bool in_at
         if (taken == 0)
             codes[0] = '&';
         for (int i = 0; i < 2 && codes[i] != 0; i++) {
-            if (codes[i] < 0x80)
+            if (codes[i] == '\f')
+                dt_buffer_add_char(out, ' ');
+            else if (codes[i] < 0x80)
                 dt_buffer_printf(out, "&#%u;", codes[i]);
             else
                 dt_buffer_append(out, bytes, dt_utf8_encode(codes[i], bytes));
@@ -340,12 +342,21 @@ static htmlParserCtxtPtr new_parser(const char *html, size_t size, struct parse 
     return parser;
 }
 
+/* White space for HTML, and nothing for libxml2. */
+static void replace_form_feeds(struct dt_buffer *text)
+{
+    char *end = text->data + text->size;
+    for (char *p = text->data; p < end && (p = memchr(p, '\f', (size_t)(end - p))) != NULL; p++)
+        *p = ' ';
+}
+
 static enum dt_html_outcome parse(const char *html, size_t size,
                                   const struct dt_html_events *events, void *context)
 {
     struct parse p = {.events = events, .context = context};
     struct dt_buffer reduced = DT_BUFFER_EMPTY;
     reduce(events, html, size, &reduced);
+    replace_form_feeds(&reduced);
     if (reduced.size > 0) {
         p.parser = new_parser(reduced.data, reduced.size, &p);
         htmlParseDocument(p.parser);
