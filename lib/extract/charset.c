@@ -390,10 +390,12 @@ static bool differs(const char *name)
 
 static uint32_t as_standard(const char *name, uint32_t code)
 {
+    if (code < 0x80)
+        return code;
     if (code >= NEC_FIRST && code <= NEC_LAST && strcmp(name, EUC_JP) == 0)
         return of_nec(code);
     for (size_t i = 0; i < DIFFERENCES; i++)
-        if (code && differences[i].theirs == code && strcmp(differences[i].iconv, name) == 0)
+        if (differences[i].theirs == code && strcmp(differences[i].iconv, name) == 0)
             return differences[i].ours;
     return code;
 }
