@@ -414,12 +414,14 @@ static void correct(const char *name, size_t from, struct dt_buffer *text)
     dt_buffer_release(&part);
 }
 
-/* What iconv cannot decode at *from: a character that it does not have, one byte, or an incomplete
- * character at the end. Returns 1 if U+FFFD is put in its place. */
+/* What iconv cannot decode at *from: a character that it does not have, a byte, or half of a
+ * surrogate pair, or an incomplete character at the end. Returns 1 if U+FFFD is put in its place.
+ */
 static int replace(const char *name, int reason, const char **from, size_t *left,
                    struct dt_buffer *text)
 {
-    size_t skip = reason == EINVAL ? *left : 1;
+    size_t unit = strncmp(name, "UTF-16", 6) == 0 ? 2 : 1;
+    size_t skip = reason == EINVAL || *left < unit ? *left : unit;
     uint32_t code = 0xfffd;
     char bytes[4];
     for (size_t i = 0; reason == EILSEQ && i < DIFFERENCES; i++) {

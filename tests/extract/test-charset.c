@@ -113,6 +113,21 @@ static void bytes_become_utf8_and_replacements_are_counted(void **state)
     assert_decoded("windows-1251", "\xcf\xf0", 2, "Пр", 0);
     assert_decoded("shift_jis", "\x93\xfa\x96{", 4, "日本", 0);
     assert_decoded("utf-16le", "\xff\xfe<\0\xe4\0", 6, "<ä", 0);
+    assert_decoded("utf-16le",
+                   "a\0\0\xd8"
+                   "b\0\0\xdc"
+                   "c\0",
+                   10,
+                   "a\xef\xbf\xbd"
+                   "b\xef\xbf\xbd"
+                   "c",
+                   2);
+    assert_decoded("utf-16be", "\0a\xd8\0\0b\xd8\x3d\xde\0", 10,
+                   "a\xef\xbf\xbd"
+                   "b😀",
+                   1);
+    assert_decoded("utf-16le", "a\0\0\xd8", 4, "a\xef\xbf\xbd", 1);
+    assert_decoded("utf-16le", "a\0b", 3, "a\xef\xbf\xbd", 1);
     assert_decoded("utf-8",
                    "\xef\xbb\xbf"
                    "a\xff"
