@@ -9,9 +9,10 @@
 
 #include "unicode/utf8.h"
 
-#define EUC_JP   "EUC-JP-MS"
-#define HEAD     ((size_t)1 << 14) /* bytes that are searched for statements, */
-#define DETECTED ((size_t)1 << 18) /* and for the frequencies of bytes */
+#define EUC_JP      "EUC-JP-MS"
+#define ISO_2022_JP "ISO-2022-JP"
+#define HEAD        ((size_t)1 << 14) /* bytes that are searched for statements, */
+#define DETECTED    ((size_t)1 << 18) /* and for the frequencies of bytes */
 
 /* https://encoding.spec.whatwg.org/#names-and-labels. The decoder of gb18030 also decodes GBK, and
  * pages that state x-user-defined are decoded as windows-1252. */
@@ -51,7 +52,7 @@ static const struct dt_charset charsets[] = {
     {"gb18030", "GB18030", "gb18030"},
     {"UTF-16LE", "UTF-16LE", "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16 utf-16le"},
     {"UTF-16BE", "UTF-16BE", "unicodefffe utf-16be"},
-    {"ISO-2022-JP", "ISO-2022-JP", "csiso2022jp iso-2022-jp"},
+    {ISO_2022_JP, EUC_JP, "csiso2022jp iso-2022-jp"},
     {"IBM866", "IBM866", "866 cp866 csibm866 ibm866"},
     {"ISO-8859-3", "ISO-8859-3",
      "csisolatin3 iso-8859-3 iso-ir-109 iso8859-3 iso88593 iso_8859-3 iso_8859-3:1988 l3 latin3"},
@@ -448,11 +449,11 @@ static void take_last(iconv_t cd, struct dt_buffer *text)
     text->size = (size_t)(to - text->data);
 }
 
-/* name: of the encoding; one that has a state keeps it after what is replaced. */
+/* name: of the encoding. */
 static int64_t decode_by_iconv(iconv_t cd, const char *name, const char *page, size_t size,
                                struct dt_buffer *text)
 {
-    bool shifts = strncmp(name, "ISO-2022", 8) == 0, corrected = differs(name);
+    bool corrected = differs(name);
     int64_t replaced = 0;
     while (size > 0) {
         dt_buffer_reserve(text, text->size + size + size / 2 + 16);
@@ -462,7 +463,7 @@ static int64_t decode_by_iconv(iconv_t cd, const char *name, const char *page, s
         const int reason = rc == (size_t)-1 ? errno : 0;
         text->size = (size_t)(to - text->data);
         page = from;
-        if ((reason && reason != E2BIG && !shifts) || size == 0)
+        if ((reason && reason != E2BIG) || size == 0)
             take_last(cd, text);
         if (corrected)
             correct(name, before, text);
@@ -470,6 +471,62 @@ static int64_t decode_by_iconv(iconv_t cd, const char *name, const char *page, s
             replaced += replace(name, reason, &page, &size, text);
     }
     dt_buffer_append(text, "", 0);
+    return replaced;
+}
+
+/* The state after the escape sequence at p; STATES if there is none. */
+enum state { ASCII, ROMAN, KATAKANA, KANJI, STATES };
+
+static enum state escape_at(const char *p, size_t left)
+{
+    static const char *const escapes[] = {"(B", "(J", "(I", "$B", "$@"};
+    enum state state = ASCII;
+    if (*p != '\x1b' || left < 3)
+        return STATES;
+    while (state <= STATES && memcmp(p + 1, escapes[state], 2) != 0)
+        state++;
+    return state < STATES ? state : state == STATES ? KANJI : STATES;
+}
+
+/* Appends the next character of ISO-2022-JP as EUC-JP, 0xff if it is none; its bytes. */
+static size_t add_euc(enum state state, const char *p, size_t left, struct dt_buffer *euc)
+{
+    bool graphic = *p > ' ' && *p<0x7f, pair = left> 1 && p[1] > ' ' && p[1] < 0x7f;
+    if (state == KATAKANA && graphic)
+        dt_buffer_add_char(euc, '\x8e');
+    if (state >= KATAKANA && graphic && (state == KATAKANA || pair))
+        dt_buffer_add_char(euc, (char)(*p | 0x80));
+    else
+        dt_buffer_add_char(euc,
+                           *p & 0x80 || *p == '\x1b' || (state == KANJI && graphic) ? '\xff' : *p);
+    if (state == KANJI && graphic && pair)
+        dt_buffer_add_char(euc, (char)(p[1] | 0x80));
+    return state == KANJI && graphic && pair ? 2 : 1;
+}
+
+/* By way of EUC-JP, for which glibc has the characters of NEC and IBM, too. */
+static int64_t decode_iso_2022_jp(iconv_t cd, const char *page, size_t size, struct dt_buffer *text)
+{
+    struct dt_buffer euc = DT_BUFFER_EMPTY;
+    enum state state = ASCII, next;
+    int64_t replaced = 0;
+    for (size_t i = 0; i < size;) {
+        const char *p = page + i;
+        next = escape_at(p, size - i);
+        if (next != STATES) {
+            state = next;
+            i += 3;
+        } else if (state == ROMAN && (*p == '\\' || *p == '~')) {
+            replaced += decode_by_iconv(cd, EUC_JP, euc.data, euc.size, text);
+            dt_buffer_clear(&euc);
+            dt_buffer_add_string(text, *p == '~' ? "\u203e" : "\u00a5");
+            i++;
+        } else {
+            i += add_euc(state, p, size - i, &euc);
+        }
+    }
+    replaced += decode_by_iconv(cd, EUC_JP, euc.data, euc.size, text);
+    dt_buffer_release(&euc);
     return replaced;
 }
 
@@ -490,7 +547,9 @@ int64_t dt_charset_decode(const struct dt_charset *charset, const char *page, si
         dt_out_of_memory();
     if (cd == (iconv_t)-1)
         return -1;
-    int64_t replaced = decode_by_iconv(cd, charset->iconv, page, size, text);
+    int64_t replaced = strcmp(charset->name, ISO_2022_JP) == 0
+                           ? decode_iso_2022_jp(cd, page, size, text)
+                           : decode_by_iconv(cd, charset->iconv, page, size, text);
     iconv_close(cd);
     return replaced;
 }

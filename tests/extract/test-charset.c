@@ -153,6 +153,10 @@ static void bytes_become_utf8_and_replacements_are_counted(void **state)
                    "a\xef\xbf\xbd"
                    "b",
                    1);
+    assert_decoded("iso-2022-jp", "\x1b$B-!4A\x1b(B1\x1b$@|\\\x1b(I1\x1b(J~\\a\x1b(B\\", 31,
+                   "①漢1\ufa2a\uff71\u203e\u00a5a\\", 0);
+    assert_decoded("iso-2022-jp", "a\xe9\x1b(Xb\x1b$B4\nA", 12,
+                   "a\xef\xbf\xbd\xef\xbf\xbd(Xb\xef\xbf\xbd\n\xef\xbf\xbd", 4);
     assert_decoded("iso-2022-jp", "\x1b$B\xff$\x22", 6, "\xef\xbf\xbdあ", 1); /* its state stays */
     assert_decoded("euc-jp", "a\xc6", 2, "a\xef\xbf\xbd", 1); /* cut in a character */
     assert_int_equal(dt_charset_decode(dt_charset_find("hz-gb-2312", 10), "a", 1, &text), -1);
