@@ -205,7 +205,7 @@ static void odd_markup_is_taken_as_browsers_do(void **state)
         {"<p>a</br>b</br/>c</BR >d</bra>e", "a\nb\nc\nde"},
         {"<div>a</p>b</P >c</p</div>", "a\nb\nc"},
         {"<h2 class=x>a</h3 >b<h1>c</H1>d</h4>e</h2>f", "a\nb\nc\ndef"},
-        {"<h2>a<h3>b</h2>c<h10>d</h10>e", "a\nb\ncde"},
+        {"<h2>a<h3>b</h2>c<h3>d<h10>e</h10>f</h3>g", "a\nb\nc\ndef\ng"},
         {"a<script><!--\nwrite('<script src=x></script>');\n//--></script>b", "ab"},
         {"a<script><!-- <scripts> </script>b<script><!--><script></script>c", "abc"},
         {"a<script>'</scripts>' <!-- <script> --></script>b<style></styles></style>c", "abc"},

@@ -274,7 +274,7 @@ static const char *end_of_end_tag(const char *p, const char *stop, const char *n
 static bool is_heading(const char *name, const char *stop)
 {
     return stop - name > 2 && (name[0] | 32) == 'h' && name[1] >= '1' && name[1] <= '6' &&
-           !is_letter(name[2]) && name[2] != '-';
+           (is_space(name[2]) || name[2] == '>' || name[2] == '/');
 }
 
 /* Appends the start tag at p, and what it has of an element without tags; returns the end. */
