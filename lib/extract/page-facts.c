@@ -56,7 +56,7 @@ static bool is_one_of(const char *word, const char *const *list)
     return false;
 }
 
-static void take_meta(struct dt_page_facts *f, const char *const *attributes)
+static void take_named(struct dt_page_facts *f, const char *name, const char *content)
 {
     static const char *const dates[] = {"article:published_time",
                                         "og:published_time",
@@ -72,27 +72,33 @@ static void take_meta(struct dt_page_facts *f, const char *const *attributes)
                                         "sailthru.date",
                                         "citation_publication_date",
                                         NULL};
-    static const char *const titles[] = {"og:title", NULL};
     static const char *const robots[] = {"robots", "googlebot", "ccbot", "gptbot", NULL};
-    const char *name = value_of(attributes, "name"), *content = value_of(attributes, "content");
-    name = name ? name : value_of(attributes, "property");
-    name = name ? name : value_of(attributes, "itemprop");
-    const char *equivalent = value_of(attributes, "http-equiv");
-    if (content == NULL)
-        return;
-    if (equivalent && strcasecmp(equivalent, "content-language") == 0)
-        set_first(&f->language, content);
-    if (name == NULL)
-        return;
     if (is_one_of(name, dates))
         set_first(&f->date, content);
-    if (is_one_of(name, titles) && !f->has_title) {
+    if (strcasecmp(name, "og:title") == 0 && !f->has_title) {
         set(&f->title, content);
         f->has_title = true;
     }
     if (is_one_of(name, robots) && f->robots.size < MOST_VALUE) {
         dt_buffer_add_string(&f->robots, f->robots.size > 0 ? ", " : "");
         dt_buffer_add_string(&f->robots, content);
+    }
+}
+
+/* An element may have a name and a property. */
+static void take_meta(struct dt_page_facts *f, const char *const *attributes)
+{
+    static const char *const names[] = {"name", "property", "itemprop"};
+    const char *content = value_of(attributes, "content");
+    const char *equivalent = value_of(attributes, "http-equiv");
+    if (content == NULL)
+        return;
+    if (equivalent && strcasecmp(equivalent, "content-language") == 0)
+        set_first(&f->language, content);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *name = value_of(attributes, names[i]);
+        if (name)
+            take_named(f, name, content);
     }
 }
 

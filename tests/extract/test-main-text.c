@@ -180,6 +180,18 @@ static void facts_are_in_meta(void **state)
     dt_document_release(&d);
 }
 
+static void a_meta_element_may_have_a_name_and_a_property(void **state)
+{
+    static const char page[] = "<title>Site: A</title><meta name=title property=og:title content=A>"
+                               "<meta name=x itemprop=datePublished content=2024><p>" TEXT;
+    struct dt_document d;
+    (void)state;
+    d = extract_as(page, sizeof page - 1, &all_text, DT_PAGE_KEPT);
+    assert_string_equal(d.meta.data,
+                        "{\"title\":\"A\",\"published\":\"2024\",\"charset\":\"UTF-8\"}");
+    dt_document_release(&d);
+}
+
 static void tags_in_a_title_or_a_form_are_text(void **state)
 {
     static const char page[] =
@@ -303,6 +315,7 @@ int main(void)
         cmocka_unit_test(a_page_inside_of_a_sidebar_is_found),
         cmocka_unit_test(without_names_the_densest_element_is_taken),
         cmocka_unit_test(facts_are_in_meta),
+        cmocka_unit_test(a_meta_element_may_have_a_name_and_a_property),
         cmocka_unit_test(tags_in_a_title_or_a_form_are_text),
         cmocka_unit_test(odd_markup_is_taken_as_browsers_do),
         cmocka_unit_test(hostile_pages_are_bounded),
