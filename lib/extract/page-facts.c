@@ -91,7 +91,7 @@ static void take_meta(struct dt_page_facts *f, const char *const *attributes)
     static const char *const names[] = {"name", "property", "itemprop"};
     const char *content = value_of(attributes, "content");
     const char *equivalent = value_of(attributes, "http-equiv");
-    if (content == NULL)
+    if (content == NULL || content[strspn(content, " \t\n\f\r")] == '\0')
         return;
     if (equivalent && strcasecmp(equivalent, "content-language") == 0)
         set_first(&f->language, content);

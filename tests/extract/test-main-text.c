@@ -183,12 +183,20 @@ static void facts_are_in_meta(void **state)
 static void a_meta_element_may_have_a_name_and_a_property(void **state)
 {
     static const char page[] = "<title>Site: A</title><meta name=title property=og:title content=A>"
-                               "<meta name=x itemprop=datePublished content=2024><p>" TEXT;
+                               "<meta name=x itemprop=datePublished content=2024>"
+                               "<meta property=og:title><meta name=date content=' '><p>" TEXT;
+    static const char empty[] =
+        "<title>B</title><meta property=og:title content=' '>"
+        "<meta name=date content=''><meta name=pubdate content=2025><p>" TEXT;
     struct dt_document d;
     (void)state;
     d = extract_as(page, sizeof page - 1, &all_text, DT_PAGE_KEPT);
     assert_string_equal(d.meta.data,
                         "{\"title\":\"A\",\"published\":\"2024\",\"charset\":\"UTF-8\"}");
+    dt_document_release(&d);
+    d = extract_as(empty, sizeof empty - 1, &all_text, DT_PAGE_KEPT);
+    assert_string_equal(d.meta.data,
+                        "{\"title\":\"B\",\"published\":\"2025\",\"charset\":\"UTF-8\"}");
     dt_document_release(&d);
 }
 
