@@ -3,9 +3,13 @@
 
 #include <string.h>
 
-static bool is_blank(char c)
+#include "repair/whitespace.h"
+
+/* Bytes of the white space at the start of text, which is not empty; 0 if another character is
+ * there. */
+static size_t white(const char *text, size_t size)
 {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+    return *text == '\r' || *text == '\n' ? 1 : dt_whitespace_blank(text, size);
 }
 
 /* Bytes of the first part of text, its end included. */
@@ -28,10 +32,11 @@ static size_t part_size(bool paragraphs, const char *text, size_t size)
 /* The hash of a part without the blanks around it; false if nothing is left. */
 static bool hash_part(const char *part, size_t size, struct dt_hash128 *hash)
 {
-    while (size > 0 && is_blank(part[size - 1]))
-        size--;
-    while (size > 0 && is_blank(*part))
-        part++, size--;
+    for (size_t n = 1; n <= 3 && n <= size; n++)
+        if (white(part + size - n, n) == n)
+            size -= n, n = 0;
+    for (size_t n; size > 0 && (n = white(part, size)) > 0; size -= n)
+        part += n;
     *hash = dt_hash128(part, size);
     return size > 0;
 }

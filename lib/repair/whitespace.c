@@ -6,8 +6,7 @@
 
 const char *const dt_space_names[] = {"keep", "trim", "squeeze", NULL};
 
-/* Bytes of the blank at p; 0 if another character is there. */
-static size_t blank_length(const char *text, size_t size)
+size_t dt_whitespace_blank(const char *text, size_t size)
 {
     const unsigned char *p = (const unsigned char *)text;
     if (p[0] == ' ' || p[0] == '\t')
@@ -28,7 +27,7 @@ static size_t blank_length(const char *text, size_t size)
 static size_t blanks(const char *text, size_t size)
 {
     size_t i = 0;
-    for (size_t n; i < size && (n = blank_length(text + i, size - i)) > 0;)
+    for (size_t n; i < size && (n = dt_whitespace_blank(text + i, size - i)) > 0;)
         i += n;
     return i;
 }
@@ -37,7 +36,7 @@ static size_t blanks(const char *text, size_t size)
 static size_t trimmed(const char *line, size_t size)
 {
     for (size_t n = 1; n <= 3 && n <= size;) {
-        if (blank_length(line + size - n, n) == n)
+        if (dt_whitespace_blank(line + size - n, n) == n)
             size -= n, n = 1;
         else
             n++;

@@ -21,4 +21,7 @@ extern const char *const dt_space_names[];
 /* Applies the policy in place to valid UTF-8; returns the new size, never larger. */
 size_t dt_whitespace_tidy(char *text, size_t size, enum dt_space policy);
 
+/* Bytes of the blank at the start of text, which is not empty; 0 if another character is there. */
+size_t dt_whitespace_blank(const char *text, size_t size);
+
 #endif

@@ -439,6 +439,9 @@ END
     run dt-clean -q --dedup-parts paragraphs in
     [ "$(text_of <<<"${lines[1]}")" = 'menu\n\ntwo\n menu ' ]
     [ "${#lines[@]}" -eq 2 ]
+    # blanks of other scripts, and lines of them alone
+    printf 'menu\n\u00a0menu\n\u3000menu \u2003\n\u00a0\none\n\u00a0\n' >in
+    [ "$(dt-clean -q --from text --to text --dedup-parts lines in)" = "$(printf 'menu\n\u00a0\none\n\u00a0')" ]
 }
 
 @test "rule files: thresholds, order, reasons, mistakes" {
