@@ -50,7 +50,8 @@ static bool apply_score(const struct dt_rule *rule, struct dt_document *document
     const float *scores = dt_classifier_score(own->classifier, document->text.data,
                                               document->text.size, &scratch->classifier);
     double limit = dt_rule_setting(rule, document, scratch);
-    finding->value = scores ? (double)scores[own->label] : 0;
+    char text[DT_RULE_SCORE];
+    finding->value = dt_rule_score(scores ? scores[own->label] : 0, text);
     return own->is_most ? !(finding->value > limit) : !(finding->value < limit);
 }
 

@@ -171,11 +171,11 @@ static bool is_listed(const char *name, const char *list)
     return false;
 }
 
-/* The shortest decimal number that reads back as the same. */
-static double write_score(float score, char text[32])
+double dt_rule_score(float score, char text[DT_RULE_SCORE])
 {
+    score = fminf(score, 1);
     for (int digits = 6; digits <= 9; digits++) {
-        snprintf(text, 32, "%.*g", digits, (double)score);
+        snprintf(text, DT_RULE_SCORE, "%.*g", digits, (double)score);
         if (strtof(text, NULL) == score)
             break;
     }
@@ -191,8 +191,7 @@ static bool has_letter(const struct dt_buffer *text)
 }
 
 /* Writes meta.lang and meta.lang_score; "und" (ISO 639-2, undetermined) with a score of 0 where the
- * text has no letter or the identifier knows nothing of it. fastText adds 0.00001 to each
- * probability, so that a score may be above 1: 1 is written. */
+ * text has no letter or the identifier knows nothing of it. */
 static bool apply_identify(const struct dt_rule *rule, struct dt_document *document,
                            struct dt_rule_scratch *scratch, struct dt_finding *finding)
 {
@@ -203,8 +202,8 @@ static bool apply_identify(const struct dt_rule *rule, struct dt_document *docum
         scores = dt_classifier_score(identifier, text->data, text->size, &scratch->classifier);
     size_t best = scores ? dt_classifier_best(identifier, scores) : 0;
     const char *language = scores ? dt_classifier_label(identifier, best) : "und";
-    char score[32];
-    finding->value = write_score(scores ? fminf(scores[best], 1) : 0, score);
+    char score[DT_RULE_SCORE];
+    finding->value = dt_rule_score(scores ? scores[best] : 0, score);
     dt_buffer_clear(&scratch->text);
     dt_json_add_string(&scratch->text, language, strlen(language));
     dt_meta_set(&document->meta, "lang", scratch->text.data);

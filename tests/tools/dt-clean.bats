@@ -1034,6 +1034,11 @@ L
     [ "$status" -eq 1 ]
     for i in {1..40}; do printf '日本語のひらがなです。'; done >sure
     [ "$(dt-clean -q --to jsonl --identify sure | sed -E 's/.*"lang_score":([0-9.]*).*/\1/')" = 1 ]
+    # a rule has the same score
+    printf 'fasttext: %s zh max 1\n' "$ROOT/share/language/languages.ftz" >zh.rules
+    echo 我们昨天在公园里看见了一只很大的黑色的狗它正在追赶一只白色的小猫 >zh
+    dt-clean -q --from lines --identify --attributes --rules ./zh.rules zh |
+        grep -q '"dt__identify":\[\[0,32,1\]\],"dt__fasttext-zh":\[\[0,32,1\]\],"dt__drop":\[\[0,32,0\]\]'
 }
 
 @test "words: how scripts without blanks are split is a choice of the rule file" {
