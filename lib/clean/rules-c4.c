@@ -143,11 +143,24 @@ static size_t stride(const struct dt_line *line, size_t from)
     return end - from;
 }
 
-/* Code points of the longest word; words above STRIDE bytes count as STRIDE, which exceeds any
- * sensible threshold. */
+static size_t longest_of_all(const struct dt_line *line)
+{
+    size_t longest = 0, chars = 0;
+    for (size_t i = 0, n; i < line->size; i += n) {
+        bool blank = dt_character_kind(line->text + i, &n) & DT_CHARACTER_BLANK;
+        chars = blank ? 0 : chars + 1;
+        longest = chars > longest ? chars : longest;
+    }
+    return longest;
+}
+
+/* Code points of the longest word; words of up to STRIDE bytes count as STRIDE, unless the limit is
+ * below. */
 static double longest_word(struct dt_line *line)
 {
     size_t longest = STRIDE, from = 0;
+    if (line->limit < STRIDE)
+        return (double)longest_of_all(line);
     while (line->size - from > STRIDE) {
         size_t step = stride(line, from), chars = 0, n;
         if (step > 0) {

@@ -529,6 +529,15 @@ END
     [ "$output" = "dt-clean: no document came out: 1 in, 0 out (dropped: 1 c4-sentences)" ]
 }
 
+@test "C4 drops lines with words longer than the threshold, whatever it is" {
+    for n in 3 40 255 256 257 300; do
+        echo "c4-line-longest-word: $n" >my.rules
+        word() { printf 'ü%.0s' $(seq $1); }
+        printf '%s\n' "a $(word $n) b" "a $(word $((n + 1))) b" "a b" >in
+        [ "$(dt-clean -q --rules ./my.rules --to text in)" = "$(sed 2d in)" ]
+    done
+}
+
 @test "C4 looks for phrases after it removed notes, and counts as many words as a rule file asks for" {
     printf 'All of ja[1]vascript is here.\nIt is a good end.\n' >in
     printf 'c4-notes: 0\nc4-line-javascript: 0\n' >one.rules
