@@ -127,6 +127,19 @@ static const struct dt_option options[] = {
 static const struct dt_command command = {
     "dt-clean", "repair, normalize, filter, mask and deduplicate documents", "[FILE ...]", options};
 
+/* "en,de" */
+static bool is_list(const char *codes)
+{
+    for (const char *p = codes;; p++) {
+        size_t n = strcspn(p, ", \t");
+        if (n == 0 || (p[n] != ',' && p[n] != '\0'))
+            return false;
+        p += n;
+        if (*p == '\0')
+            return true;
+    }
+}
+
 static void check_options(struct dt_documents_options *reading)
 {
     const char *problem = dt_documents_check(opt.from, opt.separator);
@@ -142,6 +155,9 @@ static void check_options(struct dt_documents_options *reading)
     if (mask)
         dt_program_usage("--mask '%.*s': none of email, ipv6, ipv4, iban, card, phone, all",
                          (int)strcspn(mask, ","), mask);
+    if (opt.languages && !is_list(opt.languages))
+        dt_program_usage("--language '%s': languages with commas between them expected, as en,de",
+                         opt.languages);
     if (opt.attributes && (opt.dedup || opt.part || opt.drop || opt.rejects || opt.to))
         dt_program_usage(
             "--attributes goes without --dedup, --dedup-parts, --drop, --rejects and --to");

@@ -427,6 +427,11 @@ END
     [ "$(dt-clean -q --language en in | wc -l)" -eq 1 ]
     [ "$(dt-clean -q --language de,en in | wc -l)" -eq 2 ]
     [ "$(dt-clean -q --language d in 2>&1 | wc -l)" -eq 1 ]
+    for wrong in 'en, de' 'en ,de' en, ,en en,,de ''; do
+        run dt-clean -q --language "$wrong" in
+        [ "$status" -eq 2 ]
+        [[ "${lines[0]}" == "dt-clean: --language '$wrong': languages with commas between them expected, as en,de" ]]
+    done
 }
 
 @test "repeated lines and paragraphs of any document are removed" {
