@@ -25,6 +25,8 @@ char *dt_http_header(const struct dt_http_answer *a, const char *name)
             continue;
         const char *value = line + n + 1;
         value += strspn(value, " \t");
+        while (line + size > value && strchr(" \t", line[size - 1]))
+            size--;
         return dt_strndup(value, size - (size_t)(value - line));
     }
     return NULL;
