@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "clean/rule-setting.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "json/meta.h"
 
 const char *dt_rule_language(const struct dt_document *document, struct dt_rule_scratch *scratch)
@@ -35,4 +39,15 @@ const struct dt_stop_words *dt_rule_stop_words(const struct dt_rule *rule,
     if (rule->languages == NULL)
         return NULL;
     return dt_rule_languages_stop_words(rule->languages, section_of(rule, document, scratch));
+}
+
+double dt_rule_score(float score, char text[DT_RULE_SCORE])
+{
+    score = fminf(score, 1);
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, DT_RULE_SCORE, "%.*g", digits, (double)score);
+        if (strtof(text, NULL) == score)
+            break;
+    }
+    return strtod(text, NULL);
 }

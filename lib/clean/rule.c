@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "clean/rule.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "clean/quality.h"
@@ -169,17 +166,6 @@ static bool is_listed(const char *name, const char *list)
         if (strcspn(p, ",") == n && memcmp(p, name, n) == 0)
             return true;
     return false;
-}
-
-double dt_rule_score(float score, char text[DT_RULE_SCORE])
-{
-    score = fminf(score, 1);
-    for (int digits = 6; digits <= 9; digits++) {
-        snprintf(text, DT_RULE_SCORE, "%.*g", digits, (double)score);
-        if (strtof(text, NULL) == score)
-            break;
-    }
-    return strtod(text, NULL);
 }
 
 static bool has_letter(const struct dt_buffer *text)

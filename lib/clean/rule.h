@@ -118,11 +118,6 @@ int dt_rule_select(const struct dt_clean_options *options, struct dt_rule rules[
 
 void dt_rule_release(struct dt_rule *rules, int count);
 
-#define DT_RULE_SCORE 32 /* bytes of its text */
-/* A score of a classifier as meta and rules have it: at most 1, since fastText adds 0.00001 to each
- * probability, and the number of the shortest decimal text, which is written to text. */
-double dt_rule_score(float score, char text[DT_RULE_SCORE]);
-
 /* Applies one rule and keeps scratch valid. */
 void dt_rule_start(struct dt_rule_scratch *scratch); /* before the first rule of a document */
 bool dt_rule_apply(const struct dt_rule *rule, struct dt_document *document,

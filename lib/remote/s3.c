@@ -147,7 +147,7 @@ static bool is_label(const char *bucket, size_t n)
     return strspn(bucket, "abcdefghijklmnopqrstuvwxyz0123456789-") >= n;
 }
 
-/* Regions of China have a domain of their own. */
+/* Regions of China are below another domain. */
 static char *make_url(const struct dt_remote_s3 *s3, const char *endpoint, const char *bucket,
                       size_t n, const char *key)
 {
