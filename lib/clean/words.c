@@ -265,6 +265,13 @@ static size_t unit_behind(const struct dt_words *w, size_t from, size_t to)
     return 0;
 }
 
+/* Those that spaCy splits from a number before it. */
+static bool is_currency(uint32_t c)
+{
+    return c == '$' || c == 0xa3 || c == 0xa5 || c == 0xe3f || (c >= 0x20a0 && c <= 0x20bf) ||
+           c == 0xfdfc;
+}
+
 /* Characters of the punctuation at the end of [from, to), or 0. */
 static size_t mark_after(const struct dt_words *w, size_t from, size_t to)
 {
@@ -285,7 +292,7 @@ static size_t mark_after(const struct dt_words *w, size_t from, size_t to)
         return 1;
     if (to - from < 2 || !has(w, to - 1, DT_CHARACTER_LETTER | DT_CHARACTER_OPENING))
         return 0;
-    if (has(w, to - 2, DT_CHARACTER_DIGIT) && (last == '+' || last == '%' || last == '$'))
+    if (has(w, to - 2, DT_CHARACTER_DIGIT) && (last == '+' || last == '%' || is_currency(last)))
         return last != '%' || !(w->traits & DT_WORD_TRAIT_NO_PERCENT);
     return unit_behind(w, from, to);
 }

@@ -56,6 +56,8 @@ static void words_are_cut_as_spacy_cuts_them(void **state)
     assert_words("lower.Upper stays.lower", "lower . Upper stays.lower");
     assert_words("a :P :D 'em 'bout :x (y) in the middle of a text",
                  "a :P :D 'em 'bout : x ( y ) in the middle of a text");
+    assert_words("5\u20ac 20.50\u00a3. (3\u00a5) \u20b95 x5\u20bd 5\u00a2 a\u20ac",
+                 "5 \u20ac 20.50\u00a3. ( 3 \u00a5 ) \u20b9 5 x5 \u20bd 5\u00a2 a\u20ac");
 }
 
 /* Golden: likewise, spacy.blank(language); "xx" where it has no tokenizer for it. */
