@@ -76,7 +76,7 @@ static int add_tokenizer(struct dt_gguf_values *v, const struct dt_gguf_options 
             "%s: %d tokens end a text, and GGUF has keys for %d: leave others out of the "
             "model's eos_token_id",
             o->tokenizer_path, o->end_count, DT_GGUF_ENDS);
-    DT_TRY(dt_gguf_tokenizer_write(v, o->tokenizer, size, o->tokenizer_path, err));
+    DT_TRY(dt_gguf_tokenizer_write(v, o->tokenizer, size, o->name, o->tokenizer_path, err));
     if (o->bos != UINT32_MAX)
         dt_gguf_add_u32(v, "tokenizer.ggml.bos_token_id", o->bos);
     for (int i = 0; i < o->end_count; i++)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buffer.h"
 
@@ -50,6 +51,28 @@ const struct dt_gguf_kind_of_pre *dt_gguf_pre_of_pattern(const char *pattern, bo
             kinds[i].ignore_merges == ignore_merges)
             return &kinds[i];
     return NULL;
+}
+
+static bool contains(struct dt_gguf_text text, const char *word)
+{
+    size_t size = strlen(word);
+    for (size_t i = 0; i + size <= text.size; i++)
+        if (strncasecmp(text.data + i, word, size) == 0)
+            return true;
+    return false;
+}
+
+struct dt_gguf_strips dt_gguf_strips_of(struct dt_gguf_text model, struct dt_gguf_text pre,
+                                        struct dt_gguf_text token)
+{
+    struct dt_gguf_strips strips = {false, false};
+    if (lists("jina-v2-de jina-v2-es", pre))
+        strips.left = dt_gguf_text_is(token, "<mask>");
+    else if (contains(model, "phi-3") || contains(model, "phi3"))
+        strips.right = !lists("<unk> <s> <|endoftext|>", token);
+    else if (contains(model, "modern-bert"))
+        strips.left = dt_gguf_text_is(token, "[MASK]");
+    return strips;
 }
 
 /* --- SentencePiece ----------------------------------------------------------------------------*/

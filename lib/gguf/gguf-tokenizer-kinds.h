@@ -22,6 +22,15 @@ const struct dt_gguf_kind_of_pre *dt_gguf_pre_of_name(struct dt_gguf_text name);
 const struct dt_gguf_kind_of_pre *dt_gguf_pre_of_pattern(const char *pattern, bool digits,
                                                          bool ignore_merges);
 
+/* Whether an added token takes the white space beside it. */
+struct dt_gguf_strips {
+    bool left, right;
+};
+/* Files do not say it: llama.cpp decides it by the name of the model, general.name, and of the
+ * pre-tokenizer; "": none. */
+struct dt_gguf_strips dt_gguf_strips_of(struct dt_gguf_text model, struct dt_gguf_text pre,
+                                        struct dt_gguf_text token);
+
 /* The pairs of tokens that BPE merges into the tokens of a SentencePiece vocabulary, {"piece": id},
  * in order of falling scores, as an array of [left, right]. Owned by the caller. */
 struct json_object *dt_gguf_merges_of_scores(struct json_object *vocabulary, const float *scores);

@@ -15,6 +15,7 @@ enum token_type { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
 struct source {
     const struct dt_gguf_file *file;
     const struct dt_gguf_value *tokens, *types, *scores;
+    struct dt_gguf_text name, pre; /* of the model, and of the pre-tokenizer; "": none */
     struct dt_error *err;
 };
 
@@ -65,14 +66,16 @@ static struct json_object *sequence(const char *name, struct json_object *first,
 
 /* --- tokens -----------------------------------------------------------------------------------*/
 
-static struct json_object *added_token(int64_t id, struct dt_gguf_text text, bool special)
+static struct json_object *added_token(const struct source *s, int64_t id, struct dt_gguf_text text,
+                                       bool special)
 {
     struct json_object *token = dt_json_new_object();
+    struct dt_gguf_strips strips = dt_gguf_strips_of(s->name, s->pre, text);
     dt_json_object_add(token, "id", dt_json_new_int(id));
     dt_json_object_add(token, "content", text_of(text));
     add_flag(token, "single_word", false);
-    add_flag(token, "lstrip", false);
-    add_flag(token, "rstrip", false);
+    add_flag(token, "lstrip", strips.left);
+    add_flag(token, "rstrip", strips.right);
     add_flag(token, "normalized", false);
     add_flag(token, "special", special);
     return token;
@@ -100,7 +103,7 @@ static int add_tokens(const struct source *s, struct json_object *vocabulary,
         if (twice)
             return bad(s, "a token is given twice");
         if (type == CONTROL || type == USER_DEFINED || type == UNKNOWN)
-            dt_json_array_add(added, added_token((int64_t)id, text, type != USER_DEFINED));
+            dt_json_array_add(added, added_token(s, (int64_t)id, text, type != USER_DEFINED));
     }
     return 0;
 }
@@ -206,15 +209,13 @@ static int add_merges(const struct source *s, struct json_object *model)
 static int fill_gpt2(const struct source *s, struct json_object *root, struct json_object *model,
                      struct json_object *vocabulary)
 {
-    struct dt_gguf_text pre = {"", 0};
     (void)vocabulary;
-    DT_TRY(dt_gguf_file_get_string(s->file, KEY("pre"), &pre, s->err));
-    const struct dt_gguf_kind_of_pre *kind = dt_gguf_pre_of_name(pre);
+    const struct dt_gguf_kind_of_pre *kind = dt_gguf_pre_of_name(s->pre);
     if (kind == NULL)
         return dt_fail(s->err, DT_EFORMAT,
                        "%s: " KEY("pre") " '%.*s' is not a pre-tokenizer that dt knows: name the "
                                          "model's tokenizer.json with --tokenizer",
-                       s->file->path, (int)(pre.size < 64 ? pre.size : 64), pre.data);
+                       s->file->path, (int)(s->pre.size < 64 ? s->pre.size : 64), s->pre.data);
     if (kind->nfc)
         dt_json_object_add(root, "normalizer", of_type("NFC"));
     dt_json_object_add(root, "pre_tokenizer", pre_tokenizer_of(kind));
@@ -315,13 +316,15 @@ static int fill(const struct source *s, struct dt_gguf_text kind, struct json_ob
 int dt_gguf_tokenizer_read(const struct dt_gguf_file *f, struct json_object **tokenizer,
                            struct dt_error *err)
 {
-    struct source s = {.file = f, .err = err};
+    struct source s = {.file = f, .name = {"", 0}, .pre = {"", 0}, .err = err};
     struct dt_gguf_text kind = {"", 0};
     *tokenizer = NULL;
     if (!dt_gguf_has_tokenizer(f))
         return dt_fail(err, DT_EMISSING, "%s: has no tokenizer: name one with --tokenizer",
                        f->path);
     DT_TRY(dt_gguf_file_get_string(f, KEY("model"), &kind, err));
+    DT_TRY(dt_gguf_file_get_string(f, KEY("pre"), &s.pre, err));
+    DT_TRY(dt_gguf_file_get_string(f, "general.name", &s.name, err));
     DT_TRY(find_arrays(&s));
     struct json_object *root = dt_json_new_object();
     int rc = fill(&s, kind, root);

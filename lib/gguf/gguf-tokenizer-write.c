@@ -142,6 +142,7 @@ struct token {
 struct list {
     struct token *tokens;
     long size;
+    const char *name; /* of the model */
     const char *subject;
     struct dt_error *err;
 };
@@ -177,6 +178,30 @@ static int collect_tokens(const struct list *l, struct json_object *root,
         DT_TRY(dt_json_get_int(token, "id", l->subject, &number, l->err));
         DT_TRY(
             set_token(l, content, number, flag(token, "special", false) ? CONTROL : USER_DEFINED));
+    }
+    return 0;
+}
+
+static struct dt_gguf_text text_of(const char *text)
+{
+    return (struct dt_gguf_text){text, strlen(text)};
+}
+
+/* Refuses added tokens that would be found elsewhere. */
+static int check_added(const struct list *l, struct json_object *root, const char *pre)
+{
+    struct json_object *added = member(root, "added_tokens");
+    for (size_t i = 0; added && i < json_object_array_length(added); i++) {
+        struct json_object *token = json_object_array_get_idx(added, i);
+        const char *content = dt_json_text(member(token, "content"));
+        struct dt_gguf_strips strips =
+            dt_gguf_strips_of(text_of(l->name), text_of(pre), text_of(content));
+        if (flag(token, "single_word", false) || (flag(token, "lstrip", false) && !strips.left) ||
+            (flag(token, "rstrip", false) && !strips.right))
+            return dt_fail(l->err, DT_EINVALID,
+                           "%s: the added token '%s' has single_word, lstrip or rstrip, which GGUF "
+                           "does not hold",
+                           l->subject, content);
     }
     return 0;
 }
@@ -294,6 +319,7 @@ static int write_gpt2(struct dt_gguf_values *v, const struct list *l, struct jso
                        "%s: llama.cpp has no pre-tokenizer with its normalizer, pre_tokenizer and "
                        "ignore_merges",
                        l->subject);
+    DT_TRY(check_added(l, root, kind->name));
     dt_gguf_add_string(v, KEY("model"), "gpt2");
     dt_gguf_add_string(v, KEY("pre"), kind->name);
     add_tokens(v, l, false);
@@ -346,6 +372,7 @@ static int write_llama(struct dt_gguf_values *v, const struct list *l, struct js
         return dt_fail(l->err, DT_EINVALID,
                        "%s: llama.cpp has no tokenizer with its normalizer and pre_tokenizer",
                        l->subject);
+    DT_TRY(check_added(l, root, "default"));
     DT_TRY(score_tokens(l, vocabulary, merges));
     if (!same_merges(l, vocabulary, merges))
         return dt_fail(l->err, DT_EINVALID,
@@ -360,10 +387,10 @@ static int write_llama(struct dt_gguf_values *v, const struct list *l, struct js
 }
 
 int dt_gguf_tokenizer_write(struct dt_gguf_values *v, struct json_object *root, long size,
-                            const char *subject, struct dt_error *err)
+                            const char *name, const char *subject, struct dt_error *err)
 {
     struct json_object *model, *vocabulary, *merges;
-    struct list l = {.size = size, .subject = subject, .err = err};
+    struct list l = {.size = size, .name = name, .subject = subject, .err = err};
     const char *type;
     DT_TRY(dt_json_get(root, "model", json_type_object, subject, &model, err));
     DT_TRY(dt_json_get_string(model, "type", subject, &type, err));

@@ -55,9 +55,11 @@ void dt_gguf_add_u32(struct dt_gguf_values *values, const char *key, uint32_t nu
 void dt_gguf_add_f32(struct dt_gguf_values *values, const char *key, double number);
 void dt_gguf_add_bool(struct dt_gguf_values *values, const char *key, bool truth);
 
-/* Adds the tokenizer of a parsed tokenizer.json, padded to size tokens, the model's. subject begins
- * errors. Ids of the beginning and the end of text are the caller's to add. */
+/* Adds the tokenizer of a parsed tokenizer.json, padded to size tokens, the model's, whose name,
+ * general.name, tells llama.cpp which added tokens take white space. subject begins errors. Ids of
+ * the beginning and the end of text are the caller's to add. */
 int dt_gguf_tokenizer_write(struct dt_gguf_values *values, struct json_object *tokenizer, long size,
-                            const char *subject, struct dt_error *err) DT_MUST_CHECK;
+                            const char *name, const char *subject,
+                            struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -9,7 +9,7 @@
 #include "gguf/gguf-tokenizer.h"
 
 static struct dt_error err;
-static const char path[] = "t.gguf";
+static const char path[] = "t.gguf", *name = "tiny"; /* of the model */
 
 /* Writes a file without tensors that holds the tokenizer. */
 static int write_file(const char *text, long size)
@@ -18,7 +18,7 @@ static int write_file(const char *text, long size)
     struct dt_buffer file = DT_BUFFER_EMPTY;
     struct json_object *json;
     assert_int_equal(dt_json_parse(text, strlen(text), "text", &json, &err), 0);
-    int rc = dt_gguf_tokenizer_write(&v, json, size, "text", &err);
+    int rc = dt_gguf_tokenizer_write(&v, json, size, name, "text", &err);
     dt_gguf_add_number(&file, DT_GGUF_MAGIC, 4);
     dt_gguf_add_number(&file, DT_GGUF_VERSION, 4);
     dt_gguf_add_number(&file, 0, 8);
@@ -108,6 +108,30 @@ static void pre_tokenizers_that_llama_cpp_lacks_are_refused(void **state)
                    "token 'x' has id 9, the model only 6 tokens");
 }
 
+static void added_tokens_that_take_white_space_are_those_of_llama_cpp(void **state)
+{
+    static const char rest[] = ",\"content\":\"b\"}],\"pre_tokenizer\":" GPT2 "," MODEL("") "}";
+    static const struct {
+        const char *flag, *name;
+        bool kept;
+    } cases[] = {{"single_word", "Phi-3", false},
+                 {"lstrip", "Phi-3", false},
+                 {"rstrip", "Phi-2", false},
+                 {"rstrip", "my Phi-3.5-mini", true},
+                 {"rstrip", "phi3", true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = dt_asprintf("{\"added_tokens\":[{\"id\":1,\"%s\":true%s", cases[i].flag, rest);
+        name = cases[i].name;
+        if (cases[i].kept)
+            assert_int_equal(write_file(text, 6), 0);
+        else
+            assert_refused(text, "the added token 'b' has single_word, lstrip or rstrip, which");
+        free(text);
+    }
+    name = "tiny";
+}
+
 #define PIECES "\"vocab\":{\"<unk>\":0,\"<0x0A>\":1,\"a\":2,\"b\":3,\"ab\":4,\"\xe2\x96\x81\":5}"
 #define SPACES                                                                                     \
     "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":"    \
@@ -190,6 +214,10 @@ static const struct {
     {K "model=str:gpt2 " K "merges=str[]: " K "pre=str:glm4 " TOKENS, "\"ignore_merges\":false"},
     {SCORED TOKENS K "bos_token_id=u32:3", AROUND},
     {SCORED TOKENS, STRIP},
+    {SCORED TOKENS, "\"content\":\"end\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false"},
+    {SCORED TOKENS "general.name=str:Phi-3-mini", "\"content\":\"end\",\"single_word\":false,\"lstrip\":false,\"rstrip\":true"},
+    {SCORED "general.name=str:Phi3 " K "tokens=str[]:a,<s>,ab,end " K "token_type=i32[]:1,3,1,3",
+     "\"content\":\"<s>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false"},
     {SCORED TOKENS K "unknown_token_id=u32:3", "\"unk_token\":\"end\""},
     {SCORED TOKENS K "add_space_prefix=bool:0", "\"unk_token\":\"<unk>\""},
 };
@@ -262,6 +290,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(byte_level_tokenizers_are_kept),
         cmocka_unit_test(pre_tokenizers_that_llama_cpp_lacks_are_refused),
+        cmocka_unit_test(added_tokens_that_take_white_space_are_those_of_llama_cpp),
         cmocka_unit_test(sentencepiece_tokenizers_are_kept),
         cmocka_unit_test(unknown_kinds_are_refused_by_name),
         cmocka_unit_test(files_of_others_are_read),
