@@ -154,11 +154,13 @@ free = plain("free")
 
 
 class Handle:
-    """An object of the library, closed once: by close(), or when nothing refers to it."""
+    """An object of the library, closed once: by close(), or when nothing refers to it; not at the end
+    of the program."""
 
     def __init__(self, opened, close):
         self.value = opened
         self.close = weakref.finalize(self, close, opened)
+        self.close.atexit = False  # threads that the interpreter does not wait for may use it
 
     def get(self):
         if not self.close.alive:

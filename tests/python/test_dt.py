@@ -330,6 +330,25 @@ class Others(unittest.TestCase):
                          [d["meta"]["reject"]["rule"] for d in dropped])
         self.assertTrue(any(not c for c in mine))
 
+    def test_threads_may_use_objects_at_the_end_of_the_program(self):
+        code = """
+import sys; sys.path.insert(0, sys.argv[1])
+import dt, threading, time
+tokenizer, cleaner, data = dt.Tokenizer("tok.json"), dt.Cleaner("gopher"), dt.Dataset("data")
+texts = ["the cat " * 2000] * 40
+def forever(function, *arguments):
+    def call():
+        while True: function(*arguments)
+    threading.Thread(target=call, daemon=True).start()
+forever(tokenizer.encode_ordinary_batch, texts)
+forever(cleaner, texts[0])
+forever(data.tokens, 0, data.num_tokens)
+time.sleep(0.2)
+"""
+        for _ in range(4):
+            done = subprocess.run([sys.executable, "-c", code, sys.path[0]], check=False)
+            self.assertEqual(done.returncode, 0)
+
     def test_clean_is_a_function_too(self):
         self.assertEqual(dt.clean("", "gopher").rule, "min-chars")
         self.assertEqual(dt.clean("a b", rule_text="gopher-words-min: 3").rule, "gopher-words-min")
