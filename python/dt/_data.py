@@ -3,6 +3,7 @@
 import ctypes
 import operator
 import os
+import threading
 from array import array
 from ctypes import byref, c_int32, c_uint32, c_uint64
 
@@ -142,6 +143,7 @@ class Loader:
         self.dataset = data if isinstance(data, Dataset) else Dataset(data, split)
         self.ignore_index = ignore_index
         self._torch = _torch() if to == "torch" else None
+        self._lock = os.getpid(), threading.Lock()
         numbers = dict(seed=seed, length=length, batch=batch_size, ranks=world_size, rank=rank,
                        workers=workers, memory=memory, shuffle_block=shuffle_block,
                        shuffle_window=shuffle_window)
@@ -154,6 +156,13 @@ class Loader:
         return structure(LoaderOptions, size=ctypes.sizeof(LoaderOptions),
                          first=whole("position", position, c_uint64), **self._options)
 
+    def _alone(self):
+        """The lock by which no thread closes the loader while another reads. In a child of fork() it
+        is another, as nobody there would release the parent's."""
+        if self._lock[0] != os.getpid():
+            self._lock = os.getpid(), threading.Lock()
+        return self._lock[1]
+
     def _open(self, options):
         self._handle = open_handle("loader", self.dataset._self, byref(options))
         self.position = options.first
@@ -163,9 +172,10 @@ class Loader:
 
     def __next__(self):
         batch = LoadedBatch()
-        _next(self._handle.get(), byref(batch))
+        with self._alone():
+            _next(self._handle.get(), byref(batch))
+            self.position = batch.position + self._options["batch"]
         rows, length = batch.rows, batch.length
-        self.position = batch.position + self._options["batch"]
         ids = self._array(batch.ids, c_uint32, "I", rows, length + 1)
         begins, ends = (self._array(at, c_int32, "i", rows, length) if at else None
                         for at in (batch.begins, batch.ends))
@@ -199,12 +209,14 @@ class Loader:
         if "position" not in state:
             raise InputError("the state has no position")
         options = self._options_at(state["position"])
-        self._handle.close()
-        self._open(options)
+        with self._alone():
+            self._handle.close()
+            self._open(options)
 
     def close(self):
-        """Ends the threads; batches stay valid."""
-        self._handle.close()
+        """Ends the threads; batches stay valid. A thread that reads has an InputError."""
+        with self._alone():
+            self._handle.close()
 
     def __enter__(self):
         return self

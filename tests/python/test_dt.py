@@ -310,6 +310,30 @@ class Data(unittest.TestCase):
         self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before,
                         int(os.environ.get("MOST_KIB", 1000)))
 
+    def test_a_loader_is_closed_while_threads_read(self):
+        code = """
+import sys; sys.path.insert(0, sys.argv[1])
+import dt, os, threading, time
+def read(loader):
+    try:
+        for batch in loader: pass
+    except dt.InputError: pass
+for i in range(40):
+    loader = dt.Loader("data", 32, 4, workers=i % 3)
+    threads = [threading.Thread(target=read, args=(loader,)) for _ in range(3)]
+    for t in threads: t.start()
+    time.sleep(0.003)
+    if i % 8 == 7:
+        child = os.fork()
+        if child == 0: loader.close(); os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    loader.load_state_dict(loader.state_dict())
+    loader.close()
+    for t in threads: t.join()
+"""
+        done = subprocess.run([sys.executable, "-c", code, sys.path[0]], timeout=600, check=False)
+        self.assertEqual(done.returncode, 0)
+
 
 class Others(unittest.TestCase):
     def test_a_document_is_cleaned_as_by_dt_clean(self):
