@@ -16,6 +16,10 @@ struct dt_gguf_kind_of_pre {
     const char *aliases; /* other names of the same, separated by spaces; or NULL */
 };
 
+/* dt's own key, of files whose tokenizer normalizes otherwise than nfc says: "NFC" or "none".
+ * llama.cpp never normalizes. */
+#define DT_GGUF_NORMALIZER "dt.tokenizer.normalizer"
+
 /* NULL: unknown. */
 const struct dt_gguf_kind_of_pre *dt_gguf_pre_of_name(struct dt_gguf_text name);
 /* The first kind with this pattern; NULL: llama.cpp has no such pre-tokenizer. */

@@ -206,6 +206,19 @@ static int add_merges(const struct source *s, struct json_object *model)
     return 0;
 }
 
+static int add_normalizer(const struct source *s, const struct dt_gguf_kind_of_pre *kind,
+                          struct json_object *root)
+{
+    struct dt_gguf_text given = {"", 0};
+    DT_TRY(dt_gguf_file_get_string(s->file, DT_GGUF_NORMALIZER, &given, s->err));
+    bool none = dt_gguf_text_is(given, "none"), nfc = dt_gguf_text_is(given, "NFC");
+    if (given.size > 0 && !none && !nfc)
+        return bad(s, DT_GGUF_NORMALIZER " must be NFC or none");
+    if (nfc || (kind->nfc && !none))
+        dt_json_object_add(root, "normalizer", of_type("NFC"));
+    return 0;
+}
+
 static int fill_gpt2(const struct source *s, struct json_object *root, struct json_object *model,
                      struct json_object *vocabulary)
 {
@@ -216,8 +229,7 @@ static int fill_gpt2(const struct source *s, struct json_object *root, struct js
                        "%s: " KEY("pre") " '%.*s' is not a pre-tokenizer that dt knows: name the "
                                          "model's tokenizer.json with --tokenizer",
                        s->file->path, (int)(s->pre.size < 64 ? s->pre.size : 64), s->pre.data);
-    if (kind->nfc)
-        dt_json_object_add(root, "normalizer", of_type("NFC"));
+    DT_TRY(add_normalizer(s, kind, root));
     dt_json_object_add(root, "pre_tokenizer", pre_tokenizer_of(kind));
     dt_json_object_add(root, "decoder", byte_level(true));
     add_flag(model, "ignore_merges", kind->ignore_merges);

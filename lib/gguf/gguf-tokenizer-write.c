@@ -322,6 +322,9 @@ static int write_gpt2(struct dt_gguf_values *v, const struct list *l, struct jso
     DT_TRY(check_added(l, root, kind->name));
     dt_gguf_add_string(v, KEY("model"), "gpt2");
     dt_gguf_add_string(v, KEY("pre"), kind->name);
+    bool nfc = is_type(member(root, "normalizer"), "NFC");
+    if (nfc != kind->nfc)
+        dt_gguf_add_string(v, DT_GGUF_NORMALIZER, nfc ? "NFC" : "none");
     add_tokens(v, l, false);
     return add_merges(v, l, merges);
 }

@@ -89,6 +89,21 @@ static void byte_level_tokenizers_are_kept(void **state)
                 (const char *[]){"{\"type\":\"Digits\",\"individual_digits\":true}", NULL});
 }
 
+static void a_normalizer_is_kept_whatever_the_pre_tokenizer(void **state)
+{
+    static const char *const pres[] = {SPLIT(QWEN), GPT2};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        char *text = dt_asprintf("{" ADDED "%s\"pre_tokenizer\":%s," MODEL("") "}",
+                                 i % 2 ? "\"normalizer\":{\"type\":\"NFC\"}," : "", pres[i / 2]);
+        assert_int_equal(write_file(text, 6), 0);
+        char *back = read_back();
+        assert_int_equal(strstr(back, "NFC") != NULL, i % 2);
+        free(back);
+        free(text);
+    }
+}
+
 static void pre_tokenizers_that_llama_cpp_lacks_are_refused(void **state)
 {
     const char *reason = "llama.cpp has no pre-tokenizer with its normalizer, pre_tokenizer and";
@@ -227,6 +242,8 @@ static const struct {
 } unreadable[] = {
     {K "model=u32:1", "t.gguf: tokenizer.ggml.model must be a string"},
     {BYTES, "t.gguf: tokenizer: tokenizer.ggml.tokens is missing"},
+    {BYTES TOKENS "dt.tokenizer.normalizer=u32:1", "t.gguf: dt.tokenizer.normalizer must be a string"},
+    {BYTES TOKENS "dt.tokenizer.normalizer=str:NFKC", "t.gguf: tokenizer: dt.tokenizer.normalizer must be NFC or none"},
     {BYTES K "tokens=i32[]:1", "t.gguf: tokenizer.ggml.tokens must be an array of strings"},
     {BYTES K "tokens=str[]:a " K "token_type=str[]:a", "t.gguf: tokenizer.ggml.token_type must be an array"},
     {BYTES K "tokens=str[]:a " K "scores=i32[]:1", "t.gguf: tokenizer.ggml.scores must be an array"},
@@ -289,6 +306,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(byte_level_tokenizers_are_kept),
+        cmocka_unit_test(a_normalizer_is_kept_whatever_the_pre_tokenizer),
         cmocka_unit_test(pre_tokenizers_that_llama_cpp_lacks_are_refused),
         cmocka_unit_test(added_tokens_that_take_white_space_are_those_of_llama_cpp),
         cmocka_unit_test(sentencepiece_tokenizers_are_kept),
