@@ -233,6 +233,10 @@ static const struct {
     {SCORED TOKENS "general.name=str:Phi-3-mini", "\"content\":\"end\",\"single_word\":false,\"lstrip\":false,\"rstrip\":true"},
     {SCORED "general.name=str:Phi3 " K "tokens=str[]:a,<s>,ab,end " K "token_type=i32[]:1,3,1,3",
      "\"content\":\"<s>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false"},
+    {K "model=str:gpt2 " K "merges=str[]: " K "pre=str:jina-v2-es " K "tokens=str[]:<mask>,b " K "token_type=i32[]:3,3",
+     "\"content\":\"<mask>\",\"single_word\":false,\"lstrip\":true,\"rstrip\":false"},
+    {BYTES "general.name=str:Modern-BERT " K "tokens=str[]:[MASK],b " K "token_type=i32[]:3,3",
+     "\"content\":\"[MASK]\",\"single_word\":false,\"lstrip\":true,\"rstrip\":false"},
     {SCORED TOKENS K "unknown_token_id=u32:3", "\"unk_token\":\"end\""},
     {SCORED TOKENS K "add_space_prefix=bool:0", "\"unk_token\":\"<unk>\""},
 };
