@@ -81,6 +81,31 @@ static void make_help(void)
     dt_buffer_release(&types);
 }
 
+/* A label has one row in the heads of all models. */
+static int check_labels(const struct dt_labels *first, const struct dt_labels *other,
+                        const char *model, struct dt_error *err)
+{
+    for (long i = 0; first->names && other->names && i < first->count; i++)
+        if (strcmp(first->names[i], other->names[i]) != 0)
+            return dt_fail(err, DT_EINVALID,
+                           "%s: its label %ld is '%s', but the first model's is '%s'", model, i,
+                           other->names[i], first->names[i]);
+    return 0;
+}
+
+static int compare_labels(const char *model, long count, struct dt_error *err)
+{
+    struct dt_labels first, other;
+    int rc = dt_labels_read(&first, opt.models.items[0], count, err);
+    if (rc == 0) {
+        rc = dt_labels_read(&other, model, count, err);
+        rc = rc < 0 ? rc : check_labels(&first, &other, model, err);
+        dt_labels_release(&other);
+    }
+    dt_labels_release(&first);
+    return rc;
+}
+
 /* Running mean of all models: model n moves it by 1/n. */
 static int load_all(struct dt_model **mean, struct dt_device *dev, struct dt_error *err)
 {
@@ -92,6 +117,8 @@ static int load_all(struct dt_model **mean, struct dt_device *dev, struct dt_err
         rc = dt_model_load(&next, dev, opt.models.items[i], err);
         if (rc == 0)
             rc = dt_model_mix(*mean, 1 - weight, next, weight, opt.models.items[i], err);
+        if (rc == 0)
+            rc = compare_labels(opt.models.items[i], next->config.num_labels, err);
         dt_model_free(next);
     }
     return rc;

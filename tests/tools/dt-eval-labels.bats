@@ -54,6 +54,15 @@ classifier() { # DIR ARGUMENT...: another one
     jq -se '.[0].logits != .[1].logits' items
 }
 
+@test "classifiers with other labels do not have a mean" {
+    dt-export -m model -m model -o same
+    grep -q '"0": "bad"' same/config.json
+    classifier other LlamaForSequenceClassification bad good fair
+    run dt-export -m model -m other -o mean
+    assert_one_line_error dt-export
+    [ "$output" = "dt-export: other: its label 1 is 'good', but the first model's is 'fair'" ]
+}
+
 @test "an exported classifier keeps its labels and its scores" {
     classifier from LlamaForSequenceClassification bad fair good -- pad_token_id=7
     dt-export -m from -o exported --verify | grep 'logits differ by 0 at most'
