@@ -55,19 +55,43 @@ static void offer(struct search *s, struct extension e)
     s->best[at] = e;
 }
 
+/* The largest of the logits of tokens, and the sum of the exponentials of their differences from
+ * it. */
+static double largest_of(const float *logits, uint32_t size, double *sum)
+{
+    double most = (double)logits[0];
+    *sum = 0;
+    for (uint32_t i = 1; i < size; i++)
+        most = (double)logits[i] > most ? (double)logits[i] : most;
+    for (uint32_t i = 0; i < size; i++)
+        *sum += dt_math_exp((double)logits[i] - most);
+    return most;
+}
+
+/* The repetition penalty is of log-probabilities, which then do not sum to 1, as in
+ * transformers. */
+static void penalize(const struct search *s, const struct beam *beam, float *logits, double *most,
+                     double *sum)
+{
+    if (s->g->how.repetition_penalty == 1)
+        return;
+    for (uint32_t i = 0; i < s->g->size; i++)
+        logits[i] = (float)((double)logits[i] - *most - dt_math_log(*sum));
+    dt_generation_penalize_text(s->g, logits, &s->item->ids, &beam->ids);
+    *most = 0;
+    *sum = 1;
+}
+
 static int extend_all(struct search *s, size_t added, struct dt_error *err)
 {
     int64_t vocabulary = s->g->model->config.vocab_size;
     s->best_count = 0;
     for (int b = 0; b < s->count; b++) {
         float *logits = s->g->logits + b * vocabulary;
-        dt_generation_penalize_text(s->g, logits, &s->item->ids, &s->live[b].ids);
+        double sum, most;
         DT_TRY(dt_check_logits(s->g, s->item, logits, added, err));
-        double most = (double)logits[0], sum = 0;
-        for (uint32_t i = 1; i < s->g->size; i++)
-            most = (double)logits[i] > most ? (double)logits[i] : most;
-        for (uint32_t i = 0; i < s->g->size; i++)
-            sum += dt_math_exp((double)logits[i] - most);
+        most = largest_of(logits, s->g->size, &sum);
+        penalize(s, &s->live[b], logits, &most, &sum);
         for (uint32_t i = 0; i < s->g->size; i++)
             offer(s, (struct extension){
                          b, i, s->live[b].score + (double)logits[i] - most - dt_math_log(sum)});

@@ -258,6 +258,10 @@ penalized() {
     [ "$(penalized "$prompt" 2 | jq -r .text)" = "$x$y" ]
     awk 'NR == 1 { both = $1 } NR > 1 { both -= $1 } END { exit both < -1e-4 || both > 1e-4 }' \
         both parts
+    # The penalty is of the log-probability.
+    dt-generate -m "$model" -p "$prompt" -n 1 --json --logprobs 100 >plain
+    jq -e --arg x "$x" --argjson penalized "$(penalized "$prompt" 1 | jq .log_probability)" '
+        .logprobs[0].top_logprobs[] | select(.token == $x) | .logprob * 0.5 - $penalized | fabs < 1e-5' plain
 }
 
 @test "beams are those of transformers" {
@@ -266,6 +270,11 @@ penalized() {
     for beams in 2 5; do
         dt-generate -m "$model" --prompts in.jsonl -n 20 --beams $beams >b
         "$PYTHON" "$ROOT/tests/oracles/beam_oracle.py" "$model" b 20 $beams
+    done
+    for penalties in '1.5 0.5' '0.8 2'; do
+        set -- $penalties
+        dt-generate -m "$model" --prompts in.jsonl -n 20 --beams 3 --repetition-penalty $1 --length-penalty $2 >b
+        "$PYTHON" "$ROOT/tests/oracles/beam_oracle.py" "$model" b 20 3 $1 $2
     done
 }
 
