@@ -25,8 +25,8 @@ struct search {
     struct beam *live, *next;
     int count, width; /* live beams; beam width */
     struct extension *best;
-    int best_count;
-    double *ranks; /* ranks of up to width best finished beams, descending */
+    int best_count, most; /* most: of best */
+    double *ranks;        /* ranks of up to width best finished beams, descending */
     int ranked;
     struct dt_ids answer_ids;
     double answer_score;
@@ -40,10 +40,10 @@ static bool comes_before(const struct extension *a, const struct extension *b)
     return a->parent != b->parent ? a->parent < b->parent : a->id < b->id;
 }
 
-/* Keeps the 2 * width best extensions, descending. */
+/* Keeps the best extensions, descending. */
 static void offer(struct search *s, struct extension e)
 {
-    int most = 2 * s->width, at = s->best_count;
+    int most = s->most, at = s->best_count;
     if (at == most && !comes_before(&e, &s->best[at - 1]))
         return;
     if (at < most)
@@ -217,10 +217,13 @@ int dt_generation_beam_search(struct dt_generator *g, struct dt_continuation *it
         (wanted < half ? wanted : half); /* leaves positions for new tokens after a long prompt */
     keep = item->ids.count < keep ? item->ids.count : keep;
     size_t most = wanted < capacity - keep ? wanted : capacity - keep;
-    struct search s = {.g = g, .item = item, .count = 1, .width = (int)width};
+    /* Each beam may end in as many ways as there are ends, and width others are left. */
+    size_t best = (size_t)(g->how.frame->tokens.end_count + 1) * width;
+    best = best < 2 * width ? 2 * width : best;
+    struct search s = {.g = g, .item = item, .count = 1, .width = (int)width, .most = (int)best};
     s.live = dt_alloc(width, sizeof *s.live);
     s.next = dt_alloc(width, sizeof *s.next);
-    s.best = dt_alloc(2 * width, sizeof *s.best);
+    s.best = dt_alloc(best, sizeof *s.best);
     s.ranks = dt_alloc(width, sizeof *s.ranks);
     dt_decoder_reset(g->decoder, 0);
     dt_decoder_feed(g->decoder, 0, item->ids.data + item->ids.count - keep, (int64_t)keep,

@@ -264,6 +264,48 @@ penalized() {
         .logprobs[0].top_logprobs[] | select(.token == $x) | .logprob * 0.5 - $penalized | fabs < 1e-5' plain
 }
 
+@test "beams that do not end are as many with several ends of text" {
+    dt-train -q --set model.hidden_size=16 --set model.num_layers=2 --set model.num_heads=2 \
+        --set model.max_seq_len=48 --set training.batch_size=1 --set training.max_steps=1 \
+        --set training.warmup_steps=0 -t "$model/tokenizer.json" -o fresh "$BATS_FILE_TMPDIR/data"
+    cp -rL fresh/latest peaked && rm -r peaked/trainer
+    python3 - peaked >found <<'EOF'
+import itertools, json, struct, subprocess, sys
+directory = sys.argv[1]
+path = directory + "/model.safetensors" # with a final norm that makes tokens more and less probable
+data = bytearray(open(path, "rb").read())
+size = struct.unpack("<Q", data[:8])[0]
+begin, end = (8 + size + at for at in json.loads(data[8:8 + size])["transformer.ln_f.weight"]["data_offsets"])
+norm = struct.unpack(f"<{(end - begin) // 4}f", data[begin:end])
+data[begin:end] = struct.pack(f"<{len(norm)}f", *(10 * x for x in norm))
+open(path, "wb").write(data)
+
+def best(prompts): # the most probable next tokens of each
+    lines = "".join(json.dumps({"prompt": p}) + "\n" for p in prompts)
+    done = subprocess.run(["dt-generate", "-m", directory, "--prompts", "-", "-n", "1", "--logprobs", "5",
+                           "--temperature", "0"],
+                          input=lines, capture_output=True, text=True, check=True)
+    answers = [json.loads(line)["logprobs"] for line in done.stdout.splitlines()]
+    return [answer[0]["top_logprobs"] if answer else None for answer in answers]
+
+words = ["Once", " upon", " a", " time", " the", " cat", " was", ",", " and", "."]
+prompts = ["".join(p) for p in itertools.product(words, repeat=2)]
+for prompt, top in zip(prompts, best(prompts)):
+    if top is None or not all(0x20 <= ord(c) < 0x7f for c in top[0]["token"] + top[4]["token"]):
+        continue
+    second = best([prompt + top[i]["token"] for i in (0, 4)])
+    if None in second:
+        continue
+    after = [top[i]["logprob"] + then[0]["logprob"] for i, then in zip((0, 4), second)]
+    if after[1] > after[0] + 0.05: # the fifth token leads to more than the first
+        print(json.dumps({"prompt": prompt, "ends": [t["id"] for t in top[1:4]], "best": after[1]}))
+        break
+EOF
+    jq '{eos_token_id: .ends}' found >peaked/generation_config.json
+    dt-generate -m peaked --json -p "$(jq -r .prompt found)" -n 2 --beams 2 --length-penalty 3 >answer
+    jq -es '(.[0].best - .[1].log_probability) | fabs < 1e-4' found answer
+}
+
 @test "beams are those of transformers" {
     need_python torch transformers
     prompts 6 >in.jsonl
