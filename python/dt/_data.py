@@ -91,6 +91,8 @@ class Batch:
         self._masked, self._ignore = masked, ignore
 
     def _signed(self):
+        if isinstance(self.ids, memoryview):
+            _arrays.need_numpy("inputs and targets of a batch, unlike its ids,")
         return self.ids.view("int32") if hasattr(self.ids, "nbytes") and not hasattr(
             self.ids, "data_ptr") else self.ids
 

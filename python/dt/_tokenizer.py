@@ -49,7 +49,7 @@ class Tokenizer:
         self.path = os.fspath(path)
         self._pattern = pattern
         self._handle = open_handle("tokenizer", path_bytes(path),
-                                   pattern and string_bytes("pattern", pattern))
+                                   None if pattern is None else string_bytes("pattern", pattern))
         self._self = self._handle.value
         self._special = None
 

@@ -122,6 +122,8 @@ class Tokenizers(unittest.TestCase):
                          self.t.n_vocab)
 
     def test_errors_are_the_lines_of_the_programs(self):
+        with self.assertRaisesRegex(dt.InputError, "unknown pattern ''"):
+            dt.Tokenizer("tok.json", pattern="")
         for name in ("none.json", "docs.jsonl"):
             with self.assertRaises(dt.Error) as raised:
                 dt.Tokenizer(name)
@@ -309,6 +311,13 @@ class Data(unittest.TestCase):
             next(loader)
         self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before,
                         int(os.environ.get("MOST_KIB", 1000)))
+
+    def test_batches_without_numpy_have_ids_alone(self):
+        batch = next(dt.Loader("data", 32, 4))
+        self.assertEqual(tuple(batch.ids.shape), (4, 33))
+        if isinstance(batch.ids, memoryview):
+            with self.assertRaisesRegex(ImportError, "inputs and targets of a batch.*needs numpy"):
+                iter(batch)
 
     def test_a_loader_is_closed_while_threads_read(self):
         code = """
