@@ -200,7 +200,7 @@ static int check_added(const struct list *l, struct json_object *root, const cha
             (flag(token, "rstrip", false) && !strips.right))
             return dt_fail(l->err, DT_EINVALID,
                            "%s: the added token '%s' has single_word, lstrip or rstrip, which GGUF "
-                           "does not hold",
+                           "does not hold; llama.cpp has rstrip for models named phi-3",
                            l->subject, content);
     }
     return 0;
