@@ -238,13 +238,25 @@ static struct json_object *computation_of(const struct dt_model_config *config)
     return dt_model_config_to_json(&c, UINT32_MAX);
 }
 
+static const char *other_member(struct json_object *a, struct json_object *b);
+
+/* As fp32 numbers, which GGUF files have. */
+static bool same_value(struct json_object *a, struct json_object *b)
+{
+    if (json_object_is_type(a, json_type_double) && json_object_is_type(b, json_type_double))
+        return (float)json_object_get_double(a) == (float)json_object_get_double(b);
+    if (json_object_is_type(a, json_type_object) && json_object_is_type(b, json_type_object))
+        return other_member(a, b) == NULL && other_member(b, a) == NULL;
+    return json_object_equal(a, b);
+}
+
 /* The first member of a that b has otherwise, or not; NULL: none. */
 static const char *other_member(struct json_object *a, struct json_object *b)
 {
     json_object_object_foreach(a, name, value)
     {
         if (!json_object_object_get_ex(b, name, NULL) ||
-            !json_object_equal(value, json_object_object_get(b, name)))
+            !same_value(value, json_object_object_get(b, name)))
             return name;
     }
     return NULL;

@@ -252,6 +252,9 @@ spoilt() {
     run dt-export -m llama/latest -m other -o mean
     assert_one_line_error dt-export
     [ "$output" = "dt-export: other: rope_theta of its config.json differs from the first model's" ]
+    dt-export -m granite/latest --to gguf -o m.gguf # whose numbers are fp32
+    dt-export -m granite/latest -m m.gguf -o both
+    cmp both/model.safetensors granite/latest/model.safetensors
 }
 
 @test "tokenizers of other kinds than tokenizer.json are refused" {
