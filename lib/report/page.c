@@ -107,6 +107,23 @@ static void add(struct dt_page *page, const char *before, const char *text, cons
     dt_buffer_add_string(&page->text, after);
 }
 
+/* A paragraph of Markdown. What begins a heading, a list or a block of code is escaped. */
+static void add_markdown_paragraph(struct dt_page *page, const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    const char *rest = text;
+    dt_buffer_add_char(&page->text, '\n');
+    if (digits > 0 && (text[digits] == '.' || text[digits] == ')')) {
+        rest += digits;
+        dt_buffer_append(&page->text, text, digits);
+    }
+    if (*text == ' ')
+        dt_buffer_add_string(&page->text, "&#32;");
+    else if (rest > text || (*text && strchr("#+-=", *text)))
+        dt_buffer_add_char(&page->text, '\\');
+    add(page, "", rest, "\n");
+}
+
 void dt_page_begin(struct dt_page *page, const char *title)
 {
     if (page->format == DT_PAGE_MARKDOWN) {
@@ -136,7 +153,7 @@ void dt_page_paragraph(struct dt_page *page, const char *fmt, ...)
     vsnprintf(text, (size_t)size + 1, fmt, args);
     va_end(args);
     if (page->format == DT_PAGE_MARKDOWN)
-        add(page, "\n", text, "\n");
+        add_markdown_paragraph(page, text);
     else
         add(page, "<p>", text, "</p>\n");
     free(text);

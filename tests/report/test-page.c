@@ -85,6 +85,24 @@ static void emphasis_of_markdown_is_escaped(void **state)
     dt_page_release(&page);
 }
 
+/* As the names of files that begin a sentence. */
+static void a_paragraph_begins_no_heading_or_list(void **state)
+{
+    static const char *const texts[][2] = {
+        {"# a", "\\# a"},   {"- a", "\\- a"},        {"+ a", "\\+ a"}, {"12. a", "12\\. a"},
+        {"1) a", "1\\) a"}, {"    a", "&#32;    a"}, {"12 a", "12 a"}, {"a", "a"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct dt_page page = {.format = DT_PAGE_MARKDOWN};
+        char *expected = dt_asprintf("\n%s\n", texts[i][1]);
+        dt_page_paragraph(&page, "%s", texts[i][0]);
+        assert_string_equal(page.text.data, expected);
+        dt_page_release(&page);
+        free(expected);
+    }
+}
+
 static void verbatim_lines_stay_in_their_block(void **state)
 {
     (void)state;
@@ -124,6 +142,7 @@ int main(void)
         cmocka_unit_test(html_has_no_markup_of_its_texts),
         cmocka_unit_test(markdown_has_no_markup_of_its_texts),
         cmocka_unit_test(emphasis_of_markdown_is_escaped),
+        cmocka_unit_test(a_paragraph_begins_no_heading_or_list),
         cmocka_unit_test(verbatim_lines_stay_in_their_block),
         cmocka_unit_test_setup_teardown(figures_of_markdown_are_files_beside_it, enter_scratch,
                                         remove_scratch),
