@@ -71,14 +71,15 @@ $(OUT)/stories.jsonl: $(OUT)/settings/data
 	dt-synth -n $(STORY_COUNT) --seed 1 | dt-clean -q --normalize nfc --dedup -o $@
 
 # A conversation in few tokens. Stories have no digits, so each digit is a token.
+# The tokenizer is the last file, since make looks for that.
 $(chat)/tokenizer.json: $(OUT)/stories.jsonl
 	@mkdir -p $(chat)
-	dt-vocab -q -s $(VOCAB_SIZE) --special '<|endoftext|>' --special '<|user|>' \
-	  --special '<|assistant|>' --special '<|end|>' -o $@ $<
 	echo '{"eos_token": "<|end|>"}' >$(chat)/tokenizer_config.json
 	printf '%s' "{%- for message in messages %}{{- '<|' + message.role + '|>' +" \
 	  " message.content + '<|end|>' }}{%- endfor %}" \
 	  "{%- if add_generation_prompt %}{{- '<|assistant|>' }}{%- endif %}" >$(chat)/chat_template.jinja
+	dt-vocab -q -s $(VOCAB_SIZE) --special '<|endoftext|>' --special '<|user|>' \
+	  --special '<|assistant|>' --special '<|end|>' -o $@ $<
 
 $(OUT)/stories/index.json: $(OUT)/stories.jsonl $(chat)/tokenizer.json
 	dt-tokenize -q -t $(chat) $< | dt-shard -o $(@D) --split val=0.02

@@ -11,6 +11,13 @@ setup() {
     adapt=(make -C "$ROOT" --no-print-directory -f pipelines/adapt.mk B="${DT_BUILD:-build}" OUT="$T/out" STORY_COUNT=100
         VOCAB_SIZE=400 PRE_STEPS=2 SFT_STEPS=150 BATCH=8 QUESTIONS=40 ANSWERS=40 HELD=20 SAMPLES=8 GRPO_STEPS=3 PROMPTS=4 GROUP=4
         SET='model.hidden_size=32 model.num_layers=1 training.batch_size=2 model.max_seq_len=64')
+    # Killed after the tokenizer, from which the chat template must not be missing then.
+    mkdir -p killed/bin
+    ln -s "$(command -v dt-synth)" "$(command -v dt-clean)" killed/bin
+    printf '#!/bin/sh\n"%s" "$@"\nkill -KILL $PPID\n' "$(command -v dt-vocab)" >killed/bin/dt-vocab
+    chmod +x killed/bin/dt-vocab
+    refute "${adapt[@]}" B="$T/killed" "$T/out/chat/tokenizer.json" >log 2>&1
+    [ -e "$T/out/chat/tokenizer.json" ]
     "${adapt[@]}" >log 2>err || { cat log err; return 1; }
     for stage in 'pretrained on stories' 'fine-tuned on answers' 'trained on preferences' 'trained on rewards'; do
         grep -qE "^$stage +[0-9.]+% +[0-9.]+% to +[0-9.]+% +[0-9.]+$" "$T/out/table.txt"
