@@ -136,7 +136,7 @@ $(OUT)/loss.%: $(OUT)/run/finished $(OUT)/floor
 outputs := $(OUT)/eval.json $(STORIES:%=$(OUT)/story-%.txt) $(OUT)/loss.svg $(OUT)/loss.png
 
 summary: $(outputs) ## run what is not up to date, and show what came of it
-	@$(here)/summary $(OUT)
+	@$(here)/summary $(OUT) $(STORIES)
 
 remove: ## remove all that the experiment made
 	rm -rf $(OUT)

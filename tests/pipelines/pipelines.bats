@@ -47,7 +47,7 @@ stages() {
     [ ! -e "$T/out" ]
     demo >/dev/null 2>&1
     run demo -n
-    [ "$output" = "pipelines/summary $T/out" ]
+    [ "$output" = "pipelines/summary $T/out 1 2 3" ]
     run demo -n PROMPT=Long
     [ "$(stages "$output")" = "story" ]
 }
@@ -68,6 +68,10 @@ stages() {
     demo >/dev/null 2>&1
     run demo PROMPT=Long
     [ "$(stages "$output")" = "story" ]
+    # The stories of the summary are of this prompt.
+    run demo PROMPT=Short STORIES=2
+    grep -qF "$(head -c 20 "$T/out/story-2.txt")" <<<"$output"
+    refute grep -qF "$(head -c 20 "$T/out/story-1.txt")" <<<"$output"
     run demo PROMPT=Long HELD_OUT=6
     [[ "$(stages "$output")" == *eval* ]]
     run demo PROMPT=Long HELD_OUT=6 VOCAB_SIZE=390
