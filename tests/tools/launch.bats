@@ -42,12 +42,15 @@ END
     wait $!
     end_process HOLDER
     cmp one/latest/model.safetensors 'two ranks/latest/model.safetensors'
-    [ "$("$job" a 1 b c d e | grep -c 'key: [0-9a-f]\{64\}$')" -eq 1 ]
+    [ "$("$job" a 1 b c d e | grep -c "key: '[0-9a-f]\{64\}'$")" -eq 1 ]
     refute cmp -s <("$job" a 1 b c d e) <("$job" a 1 b c d e) # another key
 }
 
 @test "a Kubernetes Job with a wrong name or number of ranks is a usage error" {
-    for words in "Gpt 2" "gpt 0" "gpt two" "-a 2"; do
+    # Names of a service begin with a letter; true is no truth value.
+    "$job" true 1 b c d e >job.yaml
+    [ "$(grep -cE ': true($|[-,}])' job.yaml)" -eq 1 ] # publishNotReadyAddresses
+    for words in "Gpt 2" "9gpt 2" "gpt 0" "gpt two" "-a 2"; do
         # shellcheck disable=SC2086
         run "$job" $words image claim /data command
         [ "$status" -eq 2 ]
