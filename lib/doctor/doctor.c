@@ -104,7 +104,7 @@ static void check_locale(struct report *r)
     const char *set = NULL;
     for (int i = 0; i < 3 && (set == NULL || *set == '\0'); i++)
         set = getenv(names[i]);
-    if (set && (strstr(set, "UTF-8") || strstr(set, "utf8")))
+    if (set && (strcasestr(set, "UTF-8") || strcasestr(set, "utf8")))
         add(r, STATE_OK, "locale", "%s", set);
     else
         add(r, STATE_ABSENT, "locale",

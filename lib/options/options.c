@@ -113,7 +113,7 @@ static void remember_option(const struct dt_option *o, const char *value)
         dt_command_add_argument(value);
 }
 
-enum { SHORTLESS = 1000, HELP = 'h', VERSION = 2000 };
+enum { SHORTLESS = 1000, HELP = 'h', VERSION = 2000, LONG_HELP };
 
 /* Usage error if name is a prefix of two or more option names. */
 static void reject_ambiguous(const char *name, const char *const *names)
@@ -161,7 +161,7 @@ static int build_tables(const struct dt_command *c, struct option *longs, char *
     }
     *shorts++ = HELP;
     *shorts = '\0';
-    longs[n] = (struct option){"help", no_argument, NULL, HELP};
+    longs[n] = (struct option){"help", no_argument, NULL, LONG_HELP};
     longs[n + 1] = (struct option){"version", no_argument, NULL, VERSION};
     longs[n + 2] = (struct option){NULL, 0, NULL, 0};
     return n;
@@ -326,7 +326,7 @@ int dt_options_parse(const struct dt_command *c, int argc, char **argv)
     }
     opterr = 0;
     for (int key; (key = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
-        if (key == HELP) {
+        if (key == HELP || key == LONG_HELP) {
             dt_options_print_help(c);
             exit(dt_finish_stdout());
         } else if (key == VERSION) {

@@ -137,6 +137,7 @@ static void wrong_options_are_usage_errors(void **state)
     assert_usage(RUN("--halp"), "unknown option '--halp': did you mean '--help'?");
     assert_usage(RUN("--banana"), "unknown option '--banana'");
     assert_usage(RUN("--quiet=yes"), "option '--quiet' takes no value");
+    assert_usage(RUN("--help=yes"), "option '--help' takes no value");
     assert_usage(RUN("--output"), "option '--output' needs a value");
     assert_usage(RUN("--outp"), "option '--output' needs a value");
     assert_usage(RUN("-qo"), "option '-o' needs a value");

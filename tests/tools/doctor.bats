@@ -72,4 +72,6 @@ library() {
     LC_ALL=C.UTF-8 dt doctor >said
     grep -qE "^ok +PATH +has dt's programs$" said
     grep -qE '^ok +locale +C.UTF-8$' said
+    LC_ALL=en_US.utf-8 dt doctor >said || true # as setlocale takes it, too
+    grep -qE '^ok +locale +en_US.utf-8$' said
 }
