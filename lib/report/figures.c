@@ -112,6 +112,20 @@ int dt_report_curves(struct dt_page *page, const struct dt_reported *r,
     return 0;
 }
 
+static int add_tensors(struct dt_page *page, const struct dt_reported *r, int configuration,
+                       const struct dt_buffer *drawing, struct dt_error *err)
+{
+    char *name = dt_asprintf("tensors-%d", configuration + 1),
+         *caption = dt_asprintf("%s: L2 norm of the update over that of the parameters, of run "
+                                "'%s'.",
+                                r->configurations[configuration].label,
+                                dt_reported_first(r, configuration)->name);
+    int rc = dt_page_figure(page, name, caption, drawing, err);
+    free(caption);
+    free(name);
+    return rc;
+}
+
 /* A heat map of the first run of each configuration that recorded its tensors. */
 int dt_report_tensors(struct dt_page *page, const struct dt_reported *r, struct dt_error *err)
 {
@@ -125,19 +139,15 @@ int dt_report_tensors(struct dt_page *page, const struct dt_reported *r, struct 
         free(file);
         if (!there)
             continue;
-        if (!begun)
-            dt_page_heading(page, "Tensors");
-        begun = true;
-        char *name = dt_asprintf("tensors-%d", c + 1),
-             *caption = dt_asprintf("%s: L2 norm of the update over that of the parameters, of run "
-                                    "'%s'.",
-                                    r->configurations[c].label, run->name);
         rc = dt_plot_inside(dt_page_figure_format(page), NULL, run->path, NULL, &drawing, err);
+        if (rc == 0 && !begun)
+            dt_page_heading(page, "Tensors");
+        begun = begun || rc == 0;
         if (rc == 0)
-            rc = dt_page_figure(page, name, caption, &drawing, err);
+            rc = add_tensors(page, r, c, &drawing, err);
+        else if (rc == DT_EMISSING) /* lines of layers alone; gnuplot has drawn the curves */
+            rc = 0;
         dt_buffer_release(&drawing);
-        free(caption);
-        free(name);
     }
     return rc;
 }

@@ -52,6 +52,15 @@ assert "url(" not in text and "@import" not in text
 END
 }
 
+@test "a run that measured layers alone has no picture of tensors" {
+    mkdir run
+    printf '{"step":%d,"loss":%d}\n' 1 3 2 2 >run/metrics.jsonl
+    printf '{"step":%d,"layer":0,"input_rms":1}\n' 1 2 >run/tensors.jsonl
+    dt-plot report run >page
+    grep -qx '## Curves' page
+    refute grep -qx '## Tensors' page
+}
+
 @test "a report is one page with what the runs are, differ in, and came to" {
     make_runs
     dt-plot report run-1-1 run-1-2 run-2-1 run-2-2 -o report.html --title 'Depth'
