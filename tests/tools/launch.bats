@@ -47,7 +47,7 @@ END
 }
 
 @test "a Kubernetes Job with a wrong name or number of ranks is a usage error" {
-    # Names of a service begin with a letter; true is no truth value.
+    # Names of a service begin with a letter; the name true must be a string of YAML.
     "$job" true 1 b c d e >job.yaml
     [ "$(grep -cE ': true($|[-,}])' job.yaml)" -eq 1 ] # publishNotReadyAddresses
     for words in "Gpt 2" "9gpt 2" "gpt 0" "gpt two" "-a 2"; do
