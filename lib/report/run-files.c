@@ -106,6 +106,8 @@ static void add_numbers(struct dt_grid *g, const struct dt_reported_run *run, co
         if (json_object_object_get_ex(object, of_error, &error) && is_number(error))
             dt_grid_printf(g, "%.6g \302\261 %.2g", json_object_get_double(value),
                            1.959964 * json_object_get_double(error));
+        else if (json_object_is_type(value, json_type_int)) /* a count, in all digits */
+            dt_grid_add(g, dt_json_text(value));
         else
             dt_grid_printf(g, "%.6g", json_object_get_double(value));
         free(of_error);

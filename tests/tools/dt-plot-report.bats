@@ -52,6 +52,15 @@ assert "url(" not in text and "@import" not in text
 END
 }
 
+@test "counts of evaluations have all their digits" {
+    mkdir run
+    printf '{"step":%d,"loss":%d}\n' 1 3 2 2 >run/metrics.jsonl
+    echo '{"tokens":1234567890,"loss":2.345678901}' >run/a.json
+    dt-plot report run >page
+    grep -qE '^\| run +\| a.json +\| tokens +\| +1234567890 \|$' page
+    grep -qE '^\| run +\| a.json +\| loss +\| +2.34568 \|$' page
+}
+
 @test "a run that measured layers alone has no picture of tensors" {
     mkdir run
     printf '{"step":%d,"loss":%d}\n' 1 3 2 2 >run/metrics.jsonl
