@@ -20,6 +20,8 @@ VOCAB_SIZE  ?= 16384
 THREADS     ?= $(shell nproc)
 export CLEAN_FLAGS CHUNKS VOCAB_SIZE THREADS
 
+$(if $(filter 1,$(words $(OUT))),,$(error OUT='$(OUT)': a directory is needed; make takes no blanks in a name))
+
 # of compare: Python with datatrove, and a model of fastText such as lid.176.ftz
 PYTHON      ?= build/oracles/bin/python
 MODEL       ?=

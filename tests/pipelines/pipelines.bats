@@ -133,6 +133,19 @@ stages() {
     [[ "$output" == *" CORPUS='': names no file"* ]]
 }
 
+@test "an OUT without a name, or of several, is refused in one line" {
+    for recipe in demo adapt corpus web-corpus; do
+        for out in '' "$T/a b"; do
+            for goal in '' remove; do
+                run make -n -C "$ROOT" --no-print-directory -f pipelines/$recipe.mk INPUTS="$ROOT/README.md" OUT="$out" $goal
+                [ "$status" -eq 2 ]
+                [[ "$output" == "pipelines/"*" OUT='$out': "*"make takes no blanks in a name.  Stop." ]] || { echo "$output"; return 1; }
+                [ "${#lines[@]}" -eq 1 ]
+            done
+        done
+    done
+}
+
 @test "without dt's programs, one line says what to do" {
     run env PATH=/usr/bin:/bin make -C "$ROOT" -s -f pipelines/demo.mk B="$T/none" OUT="$T/out"
     [ "$status" -eq 2 ]
