@@ -330,9 +330,21 @@ int dt_plot_points(const struct dt_chart *chart, const struct dt_results *r, str
 struct scaling {
     const struct dt_results *r;
     int axis;
-    double *x; /* values of the axis */
+    double *x;  /* values of the axis */
+    int *order; /* their places, from the lowest value to the highest */
     const char *value;
 };
+
+static void sort_values(struct scaling *s, int count)
+{
+    s->order = dt_alloc((size_t)count, sizeof *s->order);
+    for (int i = 0; i < count; i++) {
+        int at = i;
+        for (; at > 0 && s->x[s->order[at - 1]] > s->x[i]; at--)
+            s->order[at] = s->order[at - 1];
+        s->order[at] = i;
+    }
+}
 
 static int find_axis(struct scaling *s, const struct dt_chart *chart, struct dt_error *err)
 {
@@ -351,6 +363,7 @@ static int find_axis(struct scaling *s, const struct dt_chart *chart, struct dt_
             return dt_fail(err, DT_EINVALID,
                            "%s: the value '%s' of axis %s must be a number above 0", s->r->path,
                            axis->values[i], axis->name);
+    sort_values(s, axis->count);
     return 0;
 }
 
@@ -368,8 +381,8 @@ static int cell_at(const struct scaling *s, int cell, int place)
 static void add_line(struct dt_buffer *script, const struct scaling *s, int first)
 {
     double unit = NAN;
-    for (int i = 0; i < s->r->matrix.axes[s->axis].count; i++) {
-        int cell = cell_at(s, first, i);
+    for (int k = 0; k < s->r->matrix.axes[s->axis].count; k++) {
+        int i = s->order[k], cell = cell_at(s, first, i);
         struct dt_summary v = dt_results_summary(s->r, cell, s->value),
                           mfu = dt_results_summary(s->r, cell, "mfu");
         if (isnan(unit) && v.count > 0)
@@ -425,6 +438,7 @@ int dt_plot_scaling(const struct dt_chart *chart, const struct dt_results *r, st
     if (rc == 0)
         rc = draw_scaling(chart, &s, out, err);
     free(s.x);
+    free(s.order);
     return rc;
 }
 

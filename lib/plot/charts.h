@@ -23,8 +23,8 @@ struct dt_chart {
 };
 
 /* Draws a value (default tokens_per_second) over a numeric axis, with a line per combination of the
- * other axes and the line of linear scaling; the efficiency relative to that; and mfu, if measured.
- */
+ * other axes and the line of linear scaling from the lowest value of the axis that was measured;
+ * the efficiency relative to that; and mfu, if measured. */
 int dt_plot_scaling(const struct dt_chart *chart, const struct dt_results *results,
                     struct dt_buffer *out, struct dt_error *err) DT_MUST_CHECK;
 

@@ -297,6 +297,15 @@ make_rows() {
     dt-plot bars -v val_loss "$T/inside" | head -n 1 | grep -qx 'validation loss (nats per token)'
 }
 
+@test "the order of the axis does not change the ideal and the efficiency of scaling" {
+    for ranks in 1,2,4 4,1,2; do
+        dt-bench matrix -q -o "$T/$ranks" -r 1 -w 0 -a ranks=$ranks -v tokens_per_second -- \
+            awk 'BEGIN { print "{\"tokens_per_second\":" 100 * {ranks} ^ 0.9 "}" }' >/dev/null
+        dt-plot scaling "$T/$ranks" -o "$T/$ranks.svg"
+    done
+    cmp "$T/1,2,4.svg" "$T/4,1,2.svg"
+}
+
 @test "a logarithmic axis without a value above 0 is refused by the name of the value" {
     dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a x=1,2 -v a -- \
         awk 'BEGIN { x = {x} - 1; print "{\"a\":" (-x) ",\"b\":" x ",\"tokens_per_second\":0}" }' >/dev/null
