@@ -226,12 +226,28 @@ static int draw_bars(const struct dt_chart *chart, const struct bars *b, const c
     return rc;
 }
 
+/* Whether a value of an axis of numbers is its lowest or its highest. */
+static bool is_edge(const struct dt_axis *axis, int place)
+{
+    double value, other;
+    bool lowest = true, highest = true;
+    if (dt_program_parse_real(axis->values[place], &value) < 0)
+        return false;
+    for (int i = 0; i < axis->count; i++) {
+        if (dt_program_parse_real(axis->values[i], &other) < 0)
+            return false;
+        lowest = lowest && value <= other;
+        highest = highest && value >= other;
+    }
+    return lowest || highest;
+}
+
 /* The value of a numeric axis, of three values at least, at which a loss is lowest, if that is its
- * first or last: a lower loss may be beyond. Owned by the caller; NULL: none. */
+ * lowest or highest: a lower loss may be beyond. Owned by the caller; NULL: none. */
 static char *note_of_edge(const struct dt_results *r, const char *name)
 {
     const struct dt_matrix *m = &r->matrix;
-    double lowest = INFINITY, number;
+    double lowest = INFINITY;
     int best = -1;
     for (int cell = 0; cell < m->cell_count; cell++) {
         double x = dt_results_summary(r, cell, name).median;
@@ -241,9 +257,8 @@ static char *note_of_edge(const struct dt_results *r, const char *name)
         }
     }
     for (int a = 0; a < m->axis_count && best >= 0 && strstr(name, "loss"); a++) {
-        int place = dt_matrix_value(m, best, a), last = m->axes[a].count - 1;
-        bool numeric = dt_program_parse_real(m->axes[a].values[place], &number) == 0;
-        if (numeric && last >= 2 && (place == 0 || place == last))
+        int place = dt_matrix_value(m, best, a);
+        if (m->axes[a].count >= 3 && is_edge(&m->axes[a], place))
             return dt_asprintf("lowest at the edge of the range, %s %s: the best may be beyond",
                                m->axes[a].name, m->axes[a].values[place]);
     }

@@ -295,6 +295,13 @@ make_rows() {
     dt-plot bars -v val_loss "$T/edge" | head -n 1 | grep -q 'lowest at the edge of the range, rate 4e-3'
     dt-plot bars -v speed "$T/edge" | head -n 1 | grep -qx speed
     dt-plot bars -v val_loss "$T/inside" | head -n 1 | grep -qx 'validation loss (nats per token)'
+    # The edges are those of the numbers, in whatever order they stand.
+    for rates in 2e-3,1e-3,4e-3 4e-3,1e-3,2e-3; do
+        dt-bench matrix -q -o "$T/$rates" -r 1 -w 0 -a rate=$rates -- \
+            awk 'BEGIN { print "{\"val_loss\":" ({rate} == 2e-3 ? 1 : 2) ",\"other_loss\":" ({rate} == 1e-3 ? 1 : 2) "}" }' >/dev/null
+        dt-plot bars -v val_loss "$T/$rates" | head -n 1 | grep -qx 'validation loss (nats per token)'
+        dt-plot bars -v other_loss "$T/$rates" | head -n 1 | grep -q 'lowest at the edge of the range, rate 1e-3'
+    done
 }
 
 @test "the order of the axis does not change the ideal and the efficiency of scaling" {
