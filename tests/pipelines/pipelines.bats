@@ -185,6 +185,38 @@ need_curl() { command -v curl >/dev/null || skip "no curl"; }
     cmp "$T/source" "$T/c"
 }
 
+@test "the size of a download is that of the last answer, not of a redirection" {
+    need_curl
+    command -v python3 >/dev/null || skip "no python3"
+    cat >"$T/server.py" <<'END'
+import http.server, os, sys
+class Server(http.server.BaseHTTPRequestHandler):
+    def do_HEAD(self, body=b""):
+        self.send_response(200 if self.path == "/file" else 302)
+        if self.path != "/file":
+            self.send_header("Location", "/file")
+            self.send_header("Content-Length", "3")
+        self.end_headers()
+        self.wfile.write(body)
+    def do_GET(self):
+        self.do_HEAD(b"a text of more bytes\n" if self.path == "/file" else b"no\n")
+    def log_message(self, *words):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Server)
+with open(sys.argv[1] + ".new", "w") as f:
+    print(server.server_port, file=f)
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+server.serve_forever()
+END
+    python3 "$T/server.py" "$T/port" 3>&- &
+    SERVER=$!
+    await $SERVER test -e "$T/port"
+    run download "http://127.0.0.1:$(cat "$T/port")/moved" "$T/a"
+    end_process SERVER
+    [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+    [ "$(cat "$T/a")" = 'a text of more bytes' ]
+}
+
 @test "a download with a wrong sum, an empty one, and a missing one fail" {
     need_curl
     dt-synth -n 10 -o "$T/source"
