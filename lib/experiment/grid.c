@@ -193,7 +193,7 @@ char *dt_grid_number(double x, char text[DT_SHORT_NUMBER])
         snprintf(text, DT_SHORT_NUMBER, "-");
         return text;
     }
-    if (size >= 9999.5)
+    if (size >= 9999.5 && size < 1e22)
         for (; size >= 999.95 && unit < 5; unit++, size /= 1000)
             x /= 1000;
     const char suffix[] = {unit >= 0 ? units[unit] : '\0', '\0'};

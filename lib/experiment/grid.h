@@ -36,7 +36,8 @@ bool dt_grid_is_numeric(const struct dt_grid *grid, int column);
 void dt_grid_print(const struct dt_grid *grid, enum dt_grid_format format, struct dt_buffer *out);
 void dt_grid_release(struct dt_grid *grid);
 
-/* Four digits: "0.01234", "12.34", "81.23k", "1.5M"; "-" for NAN. Returns text. */
+/* Four digits: "0.01234", "12.34", "81.23k", "1.5M", and from 1e22 on "1e+22"; "-" for NAN. Returns
+ * text. */
 #define DT_SHORT_NUMBER 32
 char *dt_grid_number(double x, char text[DT_SHORT_NUMBER]);
 

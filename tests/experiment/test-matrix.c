@@ -2,6 +2,7 @@
 #include "json-of.h"
 #include "scratch.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +213,9 @@ static void a_grid_prints_aligned_markdown_and_tabs(void **state)
     assert_string_equal(dt_grid_number(0.012345, text), "0.01235");
     assert_string_equal(dt_grid_number(1234567, text), "1.235M");
     assert_string_equal(dt_grid_number(99999, text), "100k");
+    assert_string_equal(dt_grid_number(2.5e21, text), "2500E");
+    assert_string_equal(dt_grid_number(-1.2345e25, text), "-1.234e+25");
+    assert_string_equal(dt_grid_number(INFINITY, text), "inf");
 }
 
 static void a_wide_grid_is_broken(void **state)
