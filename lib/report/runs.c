@@ -179,12 +179,16 @@ static void tell_apart(struct dt_reported *r)
 
 /* --- configurations ------------------------------------------------------------------------ */
 
-/* Facts in which repetitions may differ: the seed, names, and where files are; "inputs" says what
- * is in them. */
+/* Facts in which repetitions may differ: the seed, names, where files are, of which "inputs" says
+ * what is in them, and where ranks meet. */
 static bool is_free(const char *name)
 {
-    return strcmp(name, SEED) == 0 || strcmp(name, "data.dataset") == 0 ||
-           strncmp(name, "tracking.", 9) == 0 || strncmp(name, "checkpoint.", 11) == 0;
+    static const char *const names[] = {SEED, "data.dataset", "optimizer.offload_dir",
+                                        "distributed.rendezvous", "distributed.interface"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return strncmp(name, "tracking.", 9) == 0 || strncmp(name, "checkpoint.", 11) == 0;
 }
 
 /* Adds the names of facts of a that b lacks or has otherwise. */

@@ -61,6 +61,22 @@ static void seeds_and_names_do_not_make_a_configuration(void **state)
     dt_reported_release(&r);
 }
 
+static void places_do_not_make_a_configuration(void **state)
+{
+    (void)state;
+    make_run("a",
+             "training:\n  seed: 1\noptimizer:\n  offload_dir: /fast/1\n"
+             "distributed:\n  rendezvous: meet-1\n  interface: eth0\n",
+             3);
+    make_run("b",
+             "training:\n  seed: 2\noptimizer:\n  offload_dir: /fast/2\n"
+             "distributed:\n  rendezvous: meet-2\n  interface: eth1\n",
+             3);
+    struct dt_reported r = read_runs((char *[]){"a", "b"}, 2);
+    assert_int_equal(r.configuration_count, 1);
+    dt_reported_release(&r);
+}
+
 static void a_setting_that_one_lacks_is_a_difference(void **state)
 {
     (void)state;
@@ -208,6 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, enter_scratch, remove_scratch)
         CASE(seeds_and_names_do_not_make_a_configuration),
+        CASE(places_do_not_make_a_configuration),
         CASE(a_setting_that_one_lacks_is_a_difference),
         CASE(runs_with_unknown_settings_are_not_repetitions),
         CASE(one_run_twice_is_refused),
