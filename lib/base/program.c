@@ -32,6 +32,7 @@ void dt_program_begin(const char *name)
     occupy_standard_descriptors();
     dt_system_set_program_name(name);
     signal(SIGXFSZ, SIG_IGN); /* beyond a file size limit write fails with EFBIG */
+    signal(SIGCHLD, SIG_DFL); /* a parent that ignores it would leave no status of children */
 }
 
 static void print_message(const char *fmt, va_list args)

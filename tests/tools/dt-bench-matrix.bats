@@ -6,6 +6,15 @@ setup() {
     cd "$T"
 }
 
+@test "a failed command has failed, and has used its time, whatever the parent does with SIGCHLD" {
+    cd "$T"
+    run bash -c 'trap "" CHLD; exec dt-bench matrix -q -o rows -r 1 -w 0 -a x=0,3 -- \
+        sh -c "i=0; while [ \$i -lt 20000 ]; do i=\$((i + 1)); done; exit \$1" sh {x}'
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"x=3: exit status 3"* ]]
+    jq -es '.[2:] | map(select(.status == 0)) | length == 1 and .[0].values.cpu_s > 0' rows
+}
+
 @test "a matrix runs all combinations, and prints medians in every format" {
     run dt-bench matrix -q -o rows -r 3 -w 0 -a a=1,2 -a b=x,y -v n -- sh -c 'echo "{\"n\":$1$3}"' sh '{a}' '{b}' '{round}'
     [ "$status" -eq 0 ]
