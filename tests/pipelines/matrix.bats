@@ -51,6 +51,10 @@ compare() {
     printf "$row" 2 2 0 5.3 5.50000001 >>"$T/rows"
     run "$ROOT/pipelines/equal-losses" "$T/rows"
     [ "$output" = "losses of a round: not the same in all cells of round 2" ]
+    # Of runs that diverged, as metrics then have null, and rows nothing.
+    printf '{"cell":{"ranks":"%s"},"round":1,"status":0,"values":{"val_loss":3}}\n' 1 2 >"$T/rows"
+    run "$ROOT/pipelines/equal-losses" "$T/rows"
+    [ "$output" = "losses of a round: a run of round 1 ended without a finite one" ]
     run "$ROOT/pipelines/equal-losses" /dev/null
     [ "$status" -eq 1 ]
 }
