@@ -36,7 +36,7 @@ int dt_event_file_add_settings(struct dt_event_file *file, struct json_object *s
 /* Adds a text for the TEXT tab, unless its step is not above the last one of its tag. */
 int dt_event_file_add_text(struct dt_event_file *file, const char *tag, int64_t step,
                            const char *text, size_t size, struct dt_error *err) DT_MUST_CHECK;
-/* Adds the run's final status for HPARAMS, once per end. */
+/* Adds the run's final status for HPARAMS, once: readers keep the first. */
 int dt_event_file_add_end(struct dt_event_file *file, bool success,
                           struct dt_error *err) DT_MUST_CHECK;
 /* Flushes to the kernel. */

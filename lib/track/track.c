@@ -530,7 +530,8 @@ static int finish(struct tracker *t, enum dt_run_state state, struct dt_error *e
 {
     if (t->events) {
         DT_TRY(add_texts(t, err));
-        if (state != DT_RUN_RUNNING)
+        /* Readers keep the first end. What was stopped can be resumed, so it has none yet. */
+        if (state == DT_RUN_FINISHED || state == DT_RUN_BROKEN)
             DT_TRY(dt_event_file_add_end(t->events, state == DT_RUN_FINISHED, err));
         DT_TRY(dt_event_file_flush(t->events, err));
     }

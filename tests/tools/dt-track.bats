@@ -428,6 +428,19 @@ refused_response() { # PATH TEXT WHY
     [ "$(once)" = FINISHED ]
 }
 
+@test "a stopped run has no final status in its event file before it is resumed and ends" {
+    # Field 4 of the plug-in's content is the end, whose field 1 is the status: 1 is success.
+    success() { LC_ALL=C grep -aqP '"\x0b\x08\x01\x11.{8}' run/tb/*; }
+    sed -i 's/max_steps: 500/max_steps: 900/' run/latest/trainer/config.yaml
+    dt-track -t run/tb --patience 0 run | grep -q '^run  *stopped, step 500$'
+    [ "$(count_tag session_end_info)" -eq 0 ]
+    echo '{"step":900,"time":99,"loss":0.5}' >>run/metrics.jsonl
+    echo '{"step":900}' >run/latest/trainer/state.json
+    dt-track -t run/tb --patience 0 run | grep -q '^run  *finished, step 900$'
+    [ "$(count_tag session_end_info)" -eq 1 ]
+    success
+}
+
 @test "the last step is that of the metrics, also after a resumed run has repeated steps" {
     finish 400
     dt-track -t run/tb --interval 0.05 --patience 2 run >out &
