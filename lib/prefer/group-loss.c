@@ -7,12 +7,22 @@
 
 #define LEAST_DEVIATION 1e-4 /* as TRL */
 
+/* Of equal rewards exactly that: a sum of them is rounded, and the small deviation that divides the
+ * difference would make an advantage of it. */
+static double mean_of(const double *rewards, long n)
+{
+    double sum = 0;
+    bool equal = true;
+    for (long i = 0; i < n; i++) {
+        sum += rewards[i];
+        equal = equal && rewards[i] == rewards[0];
+    }
+    return equal ? rewards[0] : sum / (double)n;
+}
+
 double dt_group_loss_advantages(const double *rewards, long n, bool scale, double *advantages)
 {
-    double mean = 0, squares = 0;
-    for (long i = 0; i < n; i++)
-        mean += rewards[i];
-    mean /= (double)n;
+    double mean = mean_of(rewards, n), squares = 0;
     for (long i = 0; i < n; i++)
         squares += (rewards[i] - mean) * (rewards[i] - mean);
     double deviation = sqrt(squares / (double)(n - 1));
