@@ -156,8 +156,7 @@ static int render(const struct dt_chat *chat, const struct dt_conversation *c, s
         dt_json_array_add(messages, json_object_get(json_object_array_get_idx(c->messages, i)));
     add_members(context, chat->tokens);
     dt_json_object_add(context, "messages", messages);
-    dt_json_object_add(context, "tools",
-                       json_object_get(json_object_object_get(c->record, "tools")));
+    dt_json_object_add(context, "tools", json_object_get(c->tools));
     dt_json_object_add(context, "documents",
                        json_object_get(json_object_object_get(c->record, "documents")));
     dt_json_object_add(context, "add_generation_prompt", dt_json_new_boolean(begins));

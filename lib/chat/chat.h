@@ -29,6 +29,7 @@ struct dt_conversation {
     const char *prompt, *completion; /* of record, or shared; borrowed */
     char *shared;                    /* the prompt with which two texts begin; NULL: none */
     struct json_object *record;      /* may have "tools", "documents", "chat_template_kwargs" */
+    struct json_object *tools;       /* of record, or the JSON that is a text there; NULL: none */
     char *subject;                   /* names the record in errors */
 };
 

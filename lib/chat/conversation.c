@@ -183,6 +183,22 @@ static int take(struct dt_conversation *c, struct dt_error *err)
                 "'prompt' and 'completion'");
 }
 
+/* Data sets often have the list as a text of JSON, since a column of lists has one type for all;
+ * TRL reads it, too. */
+static int take_tools(struct dt_conversation *c, struct dt_error *err)
+{
+    struct json_object *tools = member(c, "tools");
+    struct dt_error why;
+    if (!json_object_is_type(tools, json_type_string)) {
+        c->tools = json_object_get(tools);
+        return 0;
+    }
+    const char *text = dt_json_text(tools);
+    if (dt_json_parse(text, strlen(text), "'tools'", &c->tools, &why) < 0)
+        return fail(c, err, why.text);
+    return 0;
+}
+
 static int begin(struct dt_conversation *c, const char *record, size_t size, const char *subject,
                  struct dt_error *err)
 {
@@ -190,7 +206,7 @@ static int begin(struct dt_conversation *c, const char *record, size_t size, con
     DT_TRY(dt_json_parse(record, size, subject, &c->record, err));
     if (!json_object_is_type(c->record, json_type_object))
         return fail(c, err, "a conversation is a JSON object");
-    return 0;
+    return take_tools(c, err);
 }
 
 static int check_messages(const struct dt_conversation *c, struct dt_error *err)
@@ -225,6 +241,7 @@ void dt_conversation_release(struct dt_conversation *c)
 {
     json_object_put(c->messages);
     json_object_put(c->record);
+    json_object_put(c->tools);
     free(c->subject);
     free(c->shared);
     *c = (struct dt_conversation){0};

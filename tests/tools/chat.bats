@@ -101,6 +101,20 @@ END
         grep -Fx '<think>so;'
 }
 
+@test "tools are a list, or the text of one" {
+    echo '{% for t in tools or [] %}[{{ t.name }}]{% endfor %}{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}' >tools.jinja
+    record='{"tools": %s, "messages": [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]}\n'
+    for tools in '[{"name": "so"}]' '"[{\"name\": \"so\"}]"' null; do
+        printf "$record" "$tools"
+    done >tools.jsonl
+    [ "$(dt-tokenize -q -t m --chat --loss all --template tools.jinja tools.jsonl | dt-tokenize -d -t m)" = \
+        "[so]user:one;assistant:two;[so]user:one;assistant:two;user:one;assistant:two;" ]
+    printf "$record" '"so"' >tools.jsonl
+    run dt-tokenize -q -t m --chat --template tools.jinja tools.jsonl -o tools.dts
+    assert_one_line_error dt-tokenize
+    [[ "$output" == *"tools.jsonl:1: 'tools': "* ]]
+}
+
 @test "a record that is not a conversation is refused with its place and the reason" {
     refused() {
         echo "$1" >bad.jsonl
