@@ -12,6 +12,7 @@
 #define MANIFEST   "trainer/manifest.json"
 #define CHECKPOINT "trainer/" DT_LINEAGE_FILE
 #define WEIGHTS    "model.safetensors"
+#define ADAPTER    "adapter_model.safetensors"
 
 void dt_lineage_input_release(struct dt_lineage_input *in)
 {
@@ -133,12 +134,13 @@ static char *content_of_index(struct json_object *root)
     return dt_strdup(hex);
 }
 
-/* The hash of the weights in the manifest of a checkpoint. */
+/* The hash of the weights, or of an adapter, in the manifest of a checkpoint. */
 static char *content_of_manifest(struct json_object *root)
 {
     struct json_object *files, *weights;
     if (!json_object_object_get_ex(root, "files", &files) ||
-        !json_object_object_get_ex(files, WEIGHTS, &weights))
+        (!json_object_object_get_ex(files, WEIGHTS, &weights) &&
+         !json_object_object_get_ex(files, ADAPTER, &weights)))
         return NULL;
     return dt_strdup(text_member(weights, "xxh3"));
 }

@@ -387,6 +387,22 @@ END
     [ ! -L again/first/latest/tokenizer.json ]
 }
 
+@test "replay of an adapter, whose model is then elsewhere" {
+    cp -a "$S/stories.jsonl" "$S/demo.yaml" "$S/stats.json" .
+    dt-vocab -q --size 300 -o tok.json stories.jsonl
+    dt-tokenize -q -t tok.json stories.jsonl | dt-shard -o data
+    dt-train -q -j 1 "${tiny[@]}" -t tok.json -o base data
+    dt-train -q -j 1 "${tiny[@]:8}" --set lora.rank=2 --init-from base/latest -t tok.json -o adapter data
+    dt-verify replay -o again adapter >report
+    grep 'adapter_config.json: is .*adapter_config.json, but for .base_model_name_or_path' report
+    dt-train -q -j 1 "${tiny[@]:8}" --init-from adapter/latest -t tok.json -o second data
+    dt-verify replay -o second-again second >report
+    grep 'stage 5, dt-train: adapter is the recorded one' report
+    sed -i 's/"lora_alpha": 16/"lora_alpha": 17/' adapter/latest/adapter_config.json
+    fails dt-verify replay -o again adapter
+    [[ "$output" == *"adapter_config.json: differs from "* ]]
+}
+
 @test "document finds the samples and steps that read a document" {
     dt-train -q -j 1 "${tiny[@]}" --set data.shuffle=false -t "$S/tok.json" -o run "$S/data"
     # Without shuffle sample k is in step k / (4 x accumulation) + 1 and has tokens 32k to 32k+32.
