@@ -13,6 +13,7 @@
 #define CHECKPOINT "trainer/" DT_LINEAGE_FILE
 #define WEIGHTS    "model.safetensors"
 #define ADAPTER    "adapter_model.safetensors"
+#define CARD       "README.md" /* of an export: it has the records as text */
 
 void dt_lineage_input_release(struct dt_lineage_input *in)
 {
@@ -145,6 +146,27 @@ static char *content_of_manifest(struct json_object *root)
     return dt_strdup(text_member(weights, "xxh3"));
 }
 
+/* The hash of the list of files of an export. */
+static char *content_of_list(struct json_object *root)
+{
+    struct json_object *files;
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    char hex[DT_HASH_HEX];
+    if (!json_object_object_get_ex(root, "files", &files) ||
+        !json_object_is_type(files, json_type_object))
+        return NULL;
+    json_object_object_foreach(files, name, entry)
+    {
+        if (strcmp(name, CARD) == 0)
+            continue;
+        dt_buffer_printf(&text, "%s\n", name);
+        dt_json_add_value(&text, entry, DT_JSON_COMPACT);
+    }
+    dt_hash_hex(dt_hash(text.size ? text.data : "", text.size), hex);
+    dt_buffer_release(&text);
+    return dt_strdup(hex);
+}
+
 /* Takes the file of a directory that covers its others. */
 static int take_manifest(struct dt_lineage_input *in, const char *directory, const char *name,
                          struct dt_error *err)
@@ -156,7 +178,9 @@ static int take_manifest(struct dt_lineage_input *in, const char *directory, con
     int rc = dt_sha256_file(path, &in->bytes, in->hex, err);
     rc = rc < 0 ? rc : read_member(path, &root, &records, err);
     if (rc == 0) {
-        in->content = is_checkpoint ? content_of_manifest(root) : content_of_index(root);
+        in->content = is_checkpoint                        ? content_of_manifest(root)
+                      : strcmp(name, DT_LINEAGE_FILE) == 0 ? content_of_list(root)
+                                                           : content_of_index(root);
         in->upstream = records ? json_object_get(records) : NULL;
     }
     json_object_put(root);
@@ -286,32 +310,12 @@ int dt_lineage_read(const char *path, struct json_object **records, struct dt_er
                               path);
 }
 
-/* Of an export, which has no such hash, the list of files. */
-static char *content_of_list(const char *path)
-{
-    struct json_object *root, *list;
-    struct dt_error none;
-    struct dt_buffer text = DT_BUFFER_EMPTY;
-    char hex[DT_HASH_HEX], *name = dt_path_join(path, DT_LINEAGE_FILE);
-    int rc = dt_json_read(name, &root, &none);
-    free(name);
-    if (rc < 0)
-        return NULL;
-    if (json_object_object_get_ex(root, "files", &list))
-        dt_json_add_value(&text, list, DT_JSON_COMPACT);
-    dt_hash_hex(dt_hash(text.size ? text.data : "", text.size), hex);
-    dt_buffer_release(&text);
-    json_object_put(root);
-    return dt_strdup(hex);
-}
-
 int dt_lineage_content(const char *path, char **content, struct dt_error *err)
 {
     struct dt_lineage_input *inputs;
     int count;
     DT_TRY(dt_lineage_find_inputs(path, &inputs, &count, err));
-    *content =
-        count == 1 && inputs[0].content ? dt_strdup(inputs[0].content) : content_of_list(path);
+    *content = count == 1 && inputs[0].content ? dt_strdup(inputs[0].content) : NULL;
     for (int i = 0; i < count; i++)
         dt_lineage_input_release(&inputs[i]);
     free(inputs);

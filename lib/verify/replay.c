@@ -11,6 +11,7 @@
 #include "base/version.h"
 #include "experiment/child.h"
 #include "formats/adapter.h"
+#include "formats/model-card.h"
 #include "io/lineage.h"
 #include "verify/replay-plan.h"
 
@@ -177,11 +178,12 @@ static int compare_stages(const struct dt_replay_plan *p, struct json_object *ag
     return 0;
 }
 
-/* Files of a checkpoint that a replay reproduces: not times, versions and hashes of these. */
+/* Files of a checkpoint or an export that a replay reproduces: not times, versions and hashes of
+ * these. */
 static bool is_result(const char *name)
 {
     return strcmp(name, "trainer/optimizer.safetensors") == 0 ||
-           strncmp(name, "trainer/", strlen("trainer/")) != 0;
+           (strncmp(name, "trainer/", strlen("trainer/")) != 0 && strcmp(name, DT_MODEL_CARD) != 0);
 }
 
 static int compare_file(const char *old, const char *new, struct dt_verify_report *r,
@@ -229,11 +231,12 @@ static int compare_but(const char *member, const char *old, const char *new,
     return rc;
 }
 
-static int compare_checkpoint(const struct target *t, const char *again, struct dt_verify_report *r,
-                              struct dt_error *err)
+/* The files that the manifest lists. */
+static int compare_list(const struct target *t, const char *name_of_list, const char *again,
+                        struct dt_verify_report *r, struct dt_error *err)
 {
     struct json_object *manifest = NULL, *files;
-    char *path = dt_path_join(t->path, MANIFEST);
+    char *path = dt_path_join(t->path, name_of_list);
     int rc = dt_json_read(path, &manifest, err);
     rc = rc < 0 ? rc : dt_json_get(manifest, "files", json_type_object, path, &files, err);
     if (rc == 0) {
@@ -255,15 +258,19 @@ static int compare_checkpoint(const struct target *t, const char *again, struct 
     return rc;
 }
 
-/* Two directories by their identifying content, or two files. */
+/* Two directories by their files or by their identifying content, or two files. */
 static int compare_output(const struct target *t, const char *again, struct dt_verify_report *r,
                           struct dt_error *err)
 {
     char *old = NULL, *new = NULL;
     if (t->checkpoint)
-        return compare_checkpoint(t, again, r, err);
+        return compare_list(t, MANIFEST, again, r, err);
     if (!dt_file_is_directory(t->path))
         return compare_file(t->path, again, r, err);
+    int has_list = has_file(t->path, DT_LINEAGE_FILE, err);
+    DT_TRY(has_list);
+    if (has_list)
+        return compare_list(t, DT_LINEAGE_FILE, again, r, err);
     int rc = dt_lineage_content(t->path, &old, err);
     rc = rc < 0 ? rc : dt_lineage_content(again, &new, err);
     if (rc == 0) {

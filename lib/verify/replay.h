@@ -14,7 +14,7 @@
 #include "verify/report.h"
 
 struct dt_verify_replay_options {
-    const char *path;         /* a run, a checkpoint, a set of shards or a file with a record */
+    const char *path;         /* a run, a checkpoint, shards, an export or a file with a record */
     const char *directory;    /* new or empty; NULL with plan_only */
     const char *programs;     /* directory of dt's programs */
     const char *const *moved; /* "OLD=NEW": raw inputs that are elsewhere now */

@@ -403,6 +403,23 @@ END
     [[ "$output" == *"adapter_config.json: differs from "* ]]
 }
 
+@test "replay of an export, whose card has a hash of times, and of what read it" {
+    dt-synth -n 100 -o stories.jsonl
+    dt-vocab -q --size 300 -o tok.json stories.jsonl
+    dt-tokenize -q -t tok.json stories.jsonl | dt-shard -o data
+    dt-train -q -j 1 "${tiny[@]}" -t tok.json -o run data
+    dt-export -m run/latest -o model 2>/dev/null
+    dt-verify replay -o again model >report
+    grep 'again/model/model.safetensors: is ' report
+    refute cmp -s model/README.md again/model/README.md
+    dt-train -q -j 1 "${tiny[@]}" --init-from model -t tok.json -o second data
+    dt-verify replay -o second-again second >report
+    grep 'stage 6, dt-export: model is the recorded one' report
+    printf x >>model/config.json
+    fails dt-verify replay -o again model
+    [[ "$output" == *"config.json: differs from "* ]]
+}
+
 @test "document finds the samples and steps that read a document" {
     dt-train -q -j 1 "${tiny[@]}" --set data.shuffle=false -t "$S/tok.json" -o run "$S/data"
     # Without shuffle sample k is in step k / (4 x accumulation) + 1 and has tokens 32k to 32k+32.
