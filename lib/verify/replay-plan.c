@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "shard/dataset.h"
 
 /* The programs that keep records: a record with another name is not dt's. */
 static const char *const programs[] = {
@@ -437,10 +438,45 @@ static void add_word(struct dt_buffer *b, const char *text)
     add_quoted(b, text);
 }
 
+#define STAGES "data.stages="
+
+/* The place of the input of that path; NULL: none. */
+static const char *place_of(const struct dt_replay_stage *s, const char *path)
+{
+    for (int k = 0; k < s->count; k++)
+        if (s->inputs[k].place && strcmp(s->inputs[k].path, path) == 0)
+            return s->inputs[k].place;
+    return NULL;
+}
+
+/* The assignment of data.stages, "DATA:TOKENS,DATA", with the places of the data. */
+static void add_stages(struct dt_buffer *b, const struct dt_replay_stage *s, const char *text)
+{
+    struct dt_buffer word = DT_BUFFER_EMPTY;
+    dt_buffer_add_string(&word, STAGES);
+    for (const char *rest = text + strlen(STAGES); rest;) {
+        char *path = dt_dataset_first_stage(rest);
+        const char *place = place_of(s, path), *tokens = rest + strlen(path);
+        size_t n = strcspn(rest, ",");
+        dt_buffer_printf(&word, "%s%.*s", place ? place : path, (int)(rest + n - tokens), tokens);
+        free(path);
+        rest = rest[n] ? rest + n + 1 : NULL;
+        if (rest)
+            dt_buffer_add_char(&word, ',');
+    }
+    dt_buffer_add_char(&word, '\0');
+    add_word(b, word.data);
+    dt_buffer_release(&word);
+}
+
 /* An argument with the place of the input that it names: all of it, or what follows "=". */
 static void add_argument(struct dt_buffer *b, const struct dt_replay_stage *s, const char *text)
 {
     const char *equals = strchr(text, '=');
+    if (strncmp(text, STAGES, strlen(STAGES)) == 0) {
+        add_stages(b, s, text);
+        return;
+    }
     for (int k = 0; k < s->count; k++) {
         const struct dt_replay_input *in = &s->inputs[k];
         if (in->place == NULL)

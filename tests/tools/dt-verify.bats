@@ -387,6 +387,17 @@ END
     [ ! -L again/first/latest/tokenizer.json ]
 }
 
+@test "replay of stages of data reads those that were rebuilt" {
+    dt-synth -n 100 -o stories.jsonl
+    dt-vocab -q --size 300 -o tok.json stories.jsonl
+    dt-tokenize -q -t tok.json stories.jsonl | dt-shard --split val=0.1 -o one
+    dt-tokenize -q -t tok.json stories.jsonl | dt-shard --split val=0.2 -o two
+    dt-train -q -j 1 "${tiny[@]}" --set data.stages="$T/one:512,two" -t tok.json -o run
+    mv one elsewhere
+    dt-verify replay -o again run >report
+    grep 'stage [0-9]*, dt-shard: .*/one is the recorded one' report
+}
+
 @test "replay of an adapter, whose model is then elsewhere" {
     cp -a "$S/stories.jsonl" "$S/demo.yaml" "$S/stats.json" .
     dt-vocab -q --size 300 -o tok.json stories.jsonl
