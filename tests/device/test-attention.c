@@ -234,6 +234,30 @@ static void the_lowest_scores_have_weights(void **state)
     }
 }
 
+/* Products of numbers that are too large for fp32 are minus infinity: that of all keys, NaN as in a
+ * softmax of them; of a block of keys before others, nothing. Of all of a sequence, and of its last
+ * query. */
+static void scores_of_minus_infinity_are_not_missing_keys(void **state)
+{
+    (void)state;
+    enum { LENGTH = 70 };
+    for (int64_t infinite = 64; infinite <= LENGTH; infinite += 6)
+        for (int64_t queries = 1; queries <= LENGTH; queries += LENGTH - 1) {
+            struct attention l = make_attention(&(struct shape){1, 1, 1, LENGTH, 1});
+            for (int64_t t = 0; t < LENGTH; t++) {
+                ((float *)l.q.data)[t * l.q.stride] = -1e25f;
+                ((float *)l.k.data)[t * l.k.stride] = t < infinite ? 1e25f : (float)t;
+            }
+            struct attention p = chunk_of(&l, queries, LENGTH - queries);
+            run_attention(dev, &p);
+            float y = at(&p.y, queries - 1, 0);
+            assert_true(infinite == LENGTH ? isnan(y) : y == at(&l.v, infinite, 0));
+            assert_true(infinite < LENGTH || isnan(at(&p.dq, queries - 1, 0)));
+            assert_true(queries == 1 || isnan(at(&p.y, 0, 0)));
+            free_attention(&l);
+        }
+}
+
 static void attention_dropout_matches_the_reference(void **state)
 {
     (void)state;
@@ -389,6 +413,7 @@ int main(void)
         cmocka_unit_test(attention_reads_a_kv_cache),
         cmocka_unit_test(large_scores_stay_finite),
         cmocka_unit_test(the_lowest_scores_have_weights),
+        cmocka_unit_test(scores_of_minus_infinity_are_not_missing_keys),
         cmocka_unit_test(attention_dropout_matches_the_reference),
         cmocka_unit_test(sixteen_bit_tensors_match_the_reference),
         cmocka_unit_test(tensor_parallel_heads_match_all_heads),

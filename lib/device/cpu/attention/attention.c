@@ -136,7 +136,8 @@ static void end_sums(struct forward *f, struct dt_tensor *y, struct dt_tensor *l
 {
     const struct dt_cpu_queries *q = &f->queries;
     for (int64_t i = 0; i < q->count; i++) {
-        dt_cpu_finish_sums(f->sums + i * f->width, f->width, dt_cpu_of_total(f->total[i]));
+        float factor = q->begins[i] < q->ends[i] ? 1.0f / f->total[i] : 0;
+        dt_cpu_finish_sums(f->sums + i * f->width, f->width, factor);
         dt_cpu_row(lse, row + i)[q->head] = f->highest[i] + dt_device_log(f->total[i]);
     }
     dt_cpu_store_head(y, row, q->count, q->head, f->size, f->sums);

@@ -103,12 +103,6 @@ static inline void dt_cpu_finish_sums(float *x, int64_t n, float factor)
                                               dt_cpu_vector_of(0)));
 }
 
-/* The factor of a query's sums, from the sum of its weights. */
-static inline float dt_cpu_of_total(float total)
-{
-    return total == 0 ? 0 : 1.0f / total;
-}
-
 /* The first lane, rounded down to a multiple of unit, whose query attends to row number row of the
  * keys under the causal mask. Scores before it in that row are neither computed nor read. */
 static inline int64_t dt_cpu_first_lane(const struct dt_cpu_keys *keys,

@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(THREADS)
     const float zero = most == -INFINITY ? 0.0f : most;
     for (int i = 0; i < count; i++)
         total += states[i * stride + a.size + 1] * exp2f(states[i * stride + a.size] - zero);
-    float factor = dt_finish_query(a, sequence, head, most * DT_LN_2, total, threadIdx.x == 0);
+    float factor = dt_finish_query(a, sequence, 0, head, most * DT_LN_2, total, threadIdx.x == 0);
     for (int channel = (int)threadIdx.x; channel < a.size; channel += THREADS) {
         float sum = 0;
         for (int i = 0; i < count; i++)

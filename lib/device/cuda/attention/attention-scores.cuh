@@ -207,8 +207,7 @@ static __device__ __forceinline__ void dt_finish(const struct dt_cuda_attention 
 #pragma unroll
     for (int r = 0; r < of::rows; r++) {
         const int32_t t = first + of::row(r);
-        factors[r] = dt_finish_query(a, (int64_t)sequence * a.queries + t, head, p.most[r] * unit,
-                                     of::sum(p.total[r]),
+        factors[r] = dt_finish_query(a, sequence, t, head, p.most[r] * unit, of::sum(p.total[r]),
                                      t < a.queries && (int)threadIdx.x % of::lanes == 0);
     }
 }

@@ -189,15 +189,20 @@ static __device__ __forceinline__ bool dt_sees_all(const struct dt_key_range &ra
 
 /* --- results ---------------------------------------------------------------------------------- */
 
-/* The factor of a query's sums, from most, its highest score, and total, the sum of
+/* The factor of the sums of query t, from most, its highest score, and total, the sum of
  * e^(score - most). The lane that writes stores the log-sum-exp. */
 static __device__ __forceinline__ float dt_finish_query(const struct dt_cuda_attention &a,
-                                                        int64_t row, int head, float most,
-                                                        float total, bool writes)
+                                                        int32_t sequence, int32_t t, int head,
+                                                        float most, float total, bool writes)
 {
+    int64_t row = (int64_t)sequence * a.queries + t;
     if (writes)
         ((float *)a.lse.data)[row * a.lse.stride + head] = most + logf(total);
-    return total > 0 ? 1.0f / total : 0.0f;
+    if (total > 0)
+        return 1.0f / total;
+    /* The total is 0 without keys, and where all scores are minus infinity. */
+    struct dt_span span = dt_find_span(a, sequence, min(t, a.queries - 1));
+    return span.begin < span.end ? 1.0f / total : 0.0f;
 }
 
 /* --- dropout ---------------------------------------------------------------------------------- */

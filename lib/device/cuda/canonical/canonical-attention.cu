@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Attention: a thread computes a query of a head, or the gradients of a key and its value. */
+#include <float.h>
 #include <math.h>
 
 #include "device/cuda/canonical/canonical.cuh"
@@ -117,7 +118,7 @@ struct forward : attention {
     {
         struct query of = query_of(*this, row, head);
         struct state s;
-        s.highest = -INFINITY;
+        s.highest = -FLT_MAX;
         s.total = 0;
         for (int64_t d = 0; d < size; d++)
             s.sums[d] = 0;
@@ -127,7 +128,7 @@ struct forward : attention {
             add_block(&s, of, key, end);
             key = end;
         }
-        float factor = s.total == 0 ? 0 : 1.0f / s.total;
+        float factor = of.begin < of.end ? 1.0f / s.total : 0;
         for (int64_t d = 0; d < size; d++)
             dt_cuda_set_element(y, row, of.column + d, DT_FMA(s.sums[d], factor, 0.0f));
         dt_cuda_set_element(lse, row, head, s.highest + dt_device_log(s.total));
