@@ -2,6 +2,7 @@
 #include "verify/document.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -286,13 +287,16 @@ static int report_place(struct search *s, const struct dt_dataset *d,
 {
     uint64_t last = first + document->tokens - 1, begin = first;
     const char *file = find_shard(split, &i, &begin);
+    char tokens[64] = "no tokens";
     s->found++;
-    DT_TRY(dt_verify_report_say(
-        s->report,
-        dt_asprintf("%s%s%s: document %" PRIu64 ", tokens %" PRIu64 " to %" PRIu64 "%s", s->data,
-                    file ? "/" : "", file ? file : "", i, begin, begin + document->tokens - 1,
-                    samples ? "" : "; its split is not trained on"),
-        err));
+    if (document->tokens > 0)
+        snprintf(tokens, sizeof tokens, "tokens %" PRIu64 " to %" PRIu64, begin,
+                 begin + document->tokens - 1);
+    DT_TRY(dt_verify_report_say(s->report,
+                                dt_asprintf("%s%s%s: document %" PRIu64 ", %s%s", s->data,
+                                            file ? "/" : "", file ? file : "", i, tokens,
+                                            samples ? "" : "; its split is not trained on"),
+                                err));
     if (samples == 0 || document->tokens == 0)
         return 0;
     DT_TRY(report_samples(s, d, samples, first, last, err));

@@ -478,6 +478,15 @@ END
     grep '  step 6:' out | grep -o '[0-9]*' | sort -nu | paste -sd ' ' | grep -qx '6 12 13 14 15'
 }
 
+@test "document says that a document has no tokens" {
+    cp "$S/tok.json" .
+    (echo '{"id":"empty","text":""}' && cat "$S/stories.jsonl") >docs.jsonl
+    dt-tokenize -q -t tok.json --frame none docs.jsonl | dt-shard -o data
+    dt-train -q -j 1 "${tiny[@]}" -t tok.json -o run data
+    run dt-verify document --documents docs.jsonl run empty
+    [ "$status" -eq 0 ] && [ "$output" = "data/train-00000.dts: document 0, no tokens" ]
+}
+
 @test "document takes a hash, an id, moved shards, and refuses others" {
     cd "$S"
     id=$(sed -n 3p clean.jsonl | jq -r .id)
