@@ -13,7 +13,6 @@
 #define CHECKPOINT "trainer/" DT_LINEAGE_FILE
 #define WEIGHTS    "model.safetensors"
 #define ADAPTER    "adapter_model.safetensors"
-#define CARD       "README.md" /* of an export: it has the records as text */
 
 void dt_lineage_input_release(struct dt_lineage_input *in)
 {
@@ -146,7 +145,14 @@ static char *content_of_manifest(struct json_object *root)
     return dt_strdup(text_member(weights, "xxh3"));
 }
 
-/* The hash of the list of files of an export. */
+/* Files of an export that have its records as text, or the path of an adapter's model. */
+static bool depends_on_place(const char *name)
+{
+    return strcmp(name, "README.md") == 0 || strcmp(name, "adapter_config.json") == 0 ||
+           strcmp(name, "base_model.json") == 0;
+}
+
+/* The hash of the list of the other files of an export. */
 static char *content_of_list(struct json_object *root)
 {
     struct json_object *files;
@@ -157,7 +163,7 @@ static char *content_of_list(struct json_object *root)
         return NULL;
     json_object_object_foreach(files, name, entry)
     {
-        if (strcmp(name, CARD) == 0)
+        if (depends_on_place(name))
             continue;
         dt_buffer_printf(&text, "%s\n", name);
         dt_json_add_value(&text, entry, DT_JSON_COMPACT);

@@ -409,6 +409,10 @@ END
     dt-train -q -j 1 "${tiny[@]:8}" --init-from adapter/latest -t tok.json -o second data
     dt-verify replay -o second-again second >report
     grep 'stage 5, dt-train: adapter is the recorded one' report
+    dt-export -m adapter/latest --unmerged -o apart 2>/dev/null
+    dt-export -m base/latest --adapter apart -o merged 2>/dev/null
+    dt-verify replay -o merged-again merged >report
+    grep 'dt-export: apart is the recorded one' report
     sed -i 's/"lora_alpha": 16/"lora_alpha": 17/' adapter/latest/adapter_config.json
     fails dt-verify replay -o again adapter
     [[ "$output" == *"adapter_config.json: differs from "* ]]
