@@ -16,7 +16,8 @@
 #include "verify/steps.h"
 
 static struct {
-    const char *signature, *output, *documents, *data, *init_from, *deep, *device;
+    const char *signature, *output, *documents, *data, *init_from, *adapter, *reference, *deep,
+        *device;
     struct dt_string_list inputs, set;
     long from, threads;
     bool plan, quiet;
@@ -39,6 +40,10 @@ static const struct dt_option options[] = {
      .max = 1e12},
     {"init-from", 0, DT_OPTION_STRING, &opt.init_from, "DIR",
      "the model whose parameters the run began with", .reads = true},
+    {"adapter", 0, DT_OPTION_STRING, &opt.adapter, "DIR",
+     "the adapter that was merged into that model", .reads = true, .with = "init-from"},
+    {"reference", 0, DT_OPTION_STRING, &opt.reference, "DIR",
+     "the reference model of a run with dpo or grpo", .reads = true},
     {"deep", 0, DT_OPTION_STRING, &opt.deep, "FILE",
      "also compare hashes of traced steps, of FILE or of a run", .reads = true},
     {"set", 0, DT_OPTION_LIST, &opt.set, "KEY=VALUE",
@@ -97,6 +102,8 @@ static int recompute(struct dt_verify_report *r, char **operands, int count, str
                                                 .from = opt.from,
                                                 .data = opt.data,
                                                 .init_from = opt.init_from,
+                                                .adapter = opt.adapter,
+                                                .reference = opt.reference,
                                                 .deep = opt.deep,
                                                 .settings = opt.set.items,
                                                 .setting_count = opt.set.count,
@@ -148,7 +155,8 @@ static int run_document(struct dt_verify_report *r, char **operands, int count,
 static const struct dt_use uses[] = {
     {"files", "PATH ...", NULL, "signature"},
     {"replay", "PATH", NULL, "output input plan"},
-    {"steps", "RUN [A:B]", NULL, "data from init-from deep set device threads quiet"},
+    {"steps", "RUN [A:B]", NULL,
+     "data from init-from adapter reference deep set device threads quiet"},
     {"document", "RUN ID", NULL, "documents data"},
     {NULL},
 };

@@ -404,15 +404,15 @@ static int find_data(const struct verification *v, const char **data, struct dt_
                    v->options->data ? "" : " here: give their path with --data");
 }
 
-/* A run that began with the parameters of another model or run cannot begin without them. */
-static int check_origin(const struct verification *v, const char *checkpoint, struct dt_error *err)
+static bool refers_to_model(const struct verification *v)
 {
-    if (v->settings.branch.step > 0)
-        return dt_fail(
-            err, DT_EINVALID,
-            "%s branched from another run at step %ld, and has no checkpoint "
-            "before these steps: name later steps, or start from a checkpoint with --from",
-            v->options->run, v->settings.branch.step);
+    const int objective = v->settings.training.objective;
+    return objective == DT_TRAINING_OBJECTIVE_DPO || objective == DT_TRAINING_OBJECTIVE_GRPO;
+}
+
+/* The command of dt-train that wrote a checkpoint, with a space after it; owned by the caller. */
+static int read_command(const char *checkpoint, char **command, struct dt_error *err)
+{
     char *text, *path = dt_path_join(checkpoint, "trainer/lineage.txt");
     size_t size;
     int rc = dt_file_read(path, 1 << 20, &text, &size, err);
@@ -421,22 +421,65 @@ static int check_origin(const struct verification *v, const char *checkpoint, st
     if (size > 0 && text[size - 1] == '\n')
         text[size - 1] = '\0';
     const char *last = strrchr(text, '\n');
-    bool given = strstr(last ? last : text, " --init-from") != NULL;
-    const char *resume = strstr(last ? last : text, " --resume ");
+    *command = dt_asprintf("%s ", last ? last + 1 : text);
+    free(text);
+    return 0;
+}
+
+/* A model that the run was given must be given here. option: " --NAME " of both programs. */
+static int check_model(const struct verification *v, const char *command, const char *option,
+                       const char *given, const char *use, struct dt_error *err)
+{
+    if (given || strstr(command, option) == NULL)
+        return 0;
+    return dt_fail(err, DT_EINVALID, "%s %s: name it with%.*s", v->options->run, use,
+                   (int)strlen(option) - 1, option);
+}
+
+/* A run that began with the parameters of another model or run cannot begin without them. */
+static int check_origin(const struct verification *v, const char *command, struct dt_error *err)
+{
+    if (v->settings.branch.step > 0)
+        return dt_fail(
+            err, DT_EINVALID,
+            "%s branched from another run at step %ld, and has no checkpoint "
+            "before these steps: name later steps, or start from a checkpoint with --from",
+            v->options->run, v->settings.branch.step);
+    const char *resume = strstr(command, " --resume ");
     bool continues = resume && strncmp(resume, " --resume auto ", 15) != 0 &&
                      strncmp(resume, " --resume none ", 15) != 0 && v->metrics.items[0].step > 1;
-    free(text);
     if (continues)
         return dt_fail(err, DT_EINVALID,
                        "%s continues another run, and has no line of step 1: start from a "
                        "checkpoint with --from",
                        v->options->run);
-    if (!given || v->options->init_from)
-        return 0;
-    return dt_fail(err, DT_EINVALID,
-                   "%s began with the parameters of another model: name it with --init-from, or "
-                   "start from a checkpoint with --from",
-                   v->options->run);
+    if (!v->options->init_from && strstr(command, " --init-from "))
+        return dt_fail(err, DT_EINVALID,
+                       "%s began with the parameters of another model: name it with --init-from, "
+                       "or start from a checkpoint with --from",
+                       v->options->run);
+    return check_model(v, command, " --adapter ", v->options->adapter,
+                       "began with an adapter that was merged into another model", err);
+}
+
+/* Sets the models that a segment begins with and refers to; checkpoint: see checkpoint_after. */
+static int find_models(const struct verification *v, long from, const char *checkpoint,
+                       struct dt_training_options *o, struct dt_error *err)
+{
+    const struct dt_verify_steps_options *given = v->options;
+    char *command;
+    DT_TRY(read_command(checkpoint, &command, err));
+    int rc = check_model(v, command, " --reference ", given->reference,
+                         "was compared with a reference model", err);
+    if (rc == 0 && from == 0)
+        rc = check_origin(v, command, err);
+    free(command);
+    o->init_from = from == 0 ? given->init_from : NULL;
+    o->adapter = from == 0 ? given->adapter : NULL;
+    o->reference = given->reference;
+    if (from > 0 && given->reference == NULL && refers_to_model(v))
+        o->reference = given->init_from;
+    return rc;
 }
 
 /* The tokenizer in a checkpoint; NULL: none. */
@@ -589,7 +632,6 @@ static int run_segment(struct verification *v, long from, long end, struct dt_er
     struct dt_training *t;
     struct dt_training_options o = {.settings = &v->settings,
                                     .resume = "none",
-                                    .init_from = from == 0 ? v->options->init_from : NULL,
                                     .command_line = "",
                                     .device = v->options->device,
                                     .comm = v->options->comm,
@@ -600,8 +642,7 @@ static int run_segment(struct verification *v, long from, long end, struct dt_er
     if (from > 0)
         o.resume = start;
     int rc = find_data(v, &o.data, err);
-    if (rc == 0 && from == 0)
-        rc = check_origin(v, after, err);
+    rc = rc < 0 ? rc : find_models(v, from, after, &o, err);
     rc = rc < 0 ? rc : open_tokenizer(&o, after, err);
     rc = rc < 0 ? rc : set_up(v, end, err);
     rc = dt_comm_agree(v->options->comm, rc, err);

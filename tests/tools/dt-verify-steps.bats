@@ -276,6 +276,39 @@ results() {
     [ "$status" -eq 0 ]
 }
 
+@test "a run of preferences needs the model that it was compared with" {
+    mkdir models && cd models
+    make_preferences
+    dpo() {
+        dt-train -q -j 1 --set training.objective=dpo --set training.sequence_length=32 --set training.batch_size=4 \
+            --set training.max_steps=4 --set training.save_interval=2 --set training.warmup_steps=0 \
+            --set training.eval_interval=0 --init-from base1/latest "$@" p.dts >/dev/null
+    }
+    dpo --reference base2/latest -o two
+    verify --init-from base1/latest two
+    assert_one_line_error dt-verify
+    [[ "$output" == *"two was compared with a reference model: name it with --reference" ]]
+    verify --init-from base1/latest --reference base2/latest two
+    [[ "$output" == "verified steps 1 to 4: "*", 2 checkpoints" ]]
+    dpo -o one
+    verify --from 2 one
+    [ "$status" -eq 1 ]
+    verify --from 2 --init-from base1/latest one
+    [[ "$output" == "verified steps 3 to 4: "*", 1 checkpoint" ]]
+}
+
+@test "a run that began with a merged adapter needs it" {
+    dt-train -q -j 1 --set training.max_steps=4 --set training.warmup_steps=0 --set lora.rank=2 --set training.batch_size=2 \
+        --init-from run/latest -t tok.json -o adapter data >/dev/null
+    dt-train -q -j 1 --set training.max_steps=4 --set training.warmup_steps=0 --set training.batch_size=2 \
+        --init-from run/latest --adapter adapter/latest -t tok.json -o merged data >/dev/null
+    verify --init-from run/latest merged
+    assert_one_line_error dt-verify
+    [[ "$output" == *"merged began with an adapter that was merged into another model: name it with --adapter" ]]
+    verify --init-from run/latest --adapter adapter/latest merged
+    [[ "$output" == "verified steps 1 to 4: "*", 1 checkpoint"* ]]
+}
+
 @test "a changed validation line is found" {
     verify run
     train --set training.max_steps=10 --set training.ema_decay=0.9 -t tok.json -o averaged
