@@ -43,7 +43,7 @@ static const struct dt_option options[] = {
     {"adapter", 0, DT_OPTION_STRING, &opt.adapter, "DIR",
      "the adapter that was merged into that model", .reads = true, .with = "init-from"},
     {"reference", 0, DT_OPTION_STRING, &opt.reference, "DIR",
-     "the reference model of a run with dpo or grpo", .reads = true},
+     "the reference model of a run with dpo", .reads = true},
     {"deep", 0, DT_OPTION_STRING, &opt.deep, "FILE",
      "also compare hashes of traced steps, of FILE or of a run", .reads = true},
     {"set", 0, DT_OPTION_LIST, &opt.set, "KEY=VALUE",

@@ -404,12 +404,6 @@ static int find_data(const struct verification *v, const char **data, struct dt_
                    v->options->data ? "" : " here: give their path with --data");
 }
 
-static bool refers_to_model(const struct verification *v)
-{
-    const int objective = v->settings.training.objective;
-    return objective == DT_TRAINING_OBJECTIVE_DPO || objective == DT_TRAINING_OBJECTIVE_GRPO;
-}
-
 /* The command of dt-train that wrote a checkpoint, with a space after it; owned by the caller. */
 static int read_command(const char *checkpoint, char **command, struct dt_error *err)
 {
@@ -467,7 +461,13 @@ static int find_models(const struct verification *v, long from, const char *chec
                        struct dt_training_options *o, struct dt_error *err)
 {
     const struct dt_verify_steps_options *given = v->options;
+    const int objective = v->settings.training.objective;
     char *command;
+    if (objective == DT_TRAINING_OBJECTIVE_GRPO)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: steps with training.objective grpo are not recomputed: a program that "
+                       "is not dt's has rewarded their completions",
+                       given->run);
     DT_TRY(read_command(checkpoint, &command, err));
     int rc = check_model(v, command, " --reference ", given->reference,
                          "was compared with a reference model", err);
@@ -477,7 +477,7 @@ static int find_models(const struct verification *v, long from, const char *chec
     o->init_from = from == 0 ? given->init_from : NULL;
     o->adapter = from == 0 ? given->adapter : NULL;
     o->reference = given->reference;
-    if (from > 0 && given->reference == NULL && refers_to_model(v))
+    if (from > 0 && given->reference == NULL && objective == DT_TRAINING_OBJECTIVE_DPO)
         o->reference = given->init_from;
     return rc;
 }

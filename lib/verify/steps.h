@@ -22,7 +22,7 @@ struct dt_verify_steps_options {
     const char *data;      /* NULL: the path that the run recorded */
     const char *init_from; /* the model that a run of dt-train --init-from started from; or NULL */
     const char *adapter;   /* that was merged into it, */
-    const char *reference; /* and the reference model of a run of dpo or grpo; or NULL */
+    const char *reference; /* and the reference model of a run of dpo; or NULL */
     const char *deep;      /* a file of hashes of traced steps, or a run with one; NULL: none */
     const char *const *settings; /* assignments of section distributed, and training.recompute */
     int setting_count;

@@ -295,6 +295,10 @@ results() {
     [ "$status" -eq 1 ]
     verify --from 2 --init-from base1/latest one
     [[ "$output" == "verified steps 3 to 4: "*", 1 checkpoint" ]]
+    sed -i 's/objective: dpo/objective: grpo/; s/objective: .dpo./objective: grpo/' one/step-*/trainer/config.yaml
+    verify one
+    assert_one_line_error dt-verify
+    [[ "$output" == *"one: steps with training.objective grpo are not recomputed"* ]]
 }
 
 @test "a run that began with a merged adapter needs it" {
