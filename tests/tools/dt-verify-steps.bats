@@ -421,6 +421,8 @@ results() {
     verify run 21:30
     assert_one_line_error dt-verify
     [[ "$output" == *"no step of 21 to 30 is logged: the last line is of step 20" ]]
+    run timeout 10 dt-verify steps -q -j 1 run 21:999999999999
+    [[ "$output" == *"no step of 21 to 999999999999 is logged: the last line is of step 20" ]]
     verify run 5:3
     assert_one_line_error dt-verify
     verify --from 7 run 8
