@@ -57,7 +57,7 @@ train() {
     run "$STATIC/dt-clean" http://localhost:1/x.jsonl
     [ "$status" -eq 1 ]
     [[ "$output" == *"no HTTP client 'http': this program is statically linked, without it"* ]]
-    run env DT_ENGINES="$DT_BUILD/lib/dt" "$STATIC/dt-bench" step --device http -c "$ROOT/share/configs/demo.yaml"
+    run env DT_ENGINES="$DT_BUILD/lib/dt" "$STATIC/dt-bench" step --device http -c "$ROOT/share/configs/demo.yaml" --set model.vocab_size=300
     [ "$status" -eq 1 ]
     [ "$output" = "dt-bench: no engine 'http': this program is statically linked, without it" ]
 }
