@@ -50,7 +50,7 @@ class Dataset:
         """The ids of document i, uint32; its end-of-text id is the last."""
         i = operator.index(i)  # sums of numpy's small numbers overflow
         if not -len(self) <= i < len(self):
-            raise IndexError(i)
+            raise IndexError(f"document {i} of {len(self)}")
         first, count = c_uint64(), c_uint64()
         _document(self._self, i % len(self), byref(first), byref(count))
         return self.tokens(first.value, count.value)

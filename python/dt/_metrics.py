@@ -4,7 +4,7 @@ import json
 import os
 import warnings
 
-from ._library import InputError
+from ._library import InputError, ResourceError
 
 
 def _rows(path):
@@ -31,7 +31,10 @@ def read_metrics(run, into="dict"):
     if into not in ("dict", "pandas", "polars"):
         raise InputError(f"into='{into}': dict, pandas or polars expected")
     path = os.path.join(run, "metrics.jsonl") if os.path.isdir(run) else run
-    rows = list(_rows(path))
+    try:
+        rows = list(_rows(path))
+    except OSError as error:
+        raise ResourceError(f"cannot open '{path}': {error.strerror}") from None
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: [row.get(name) for row in rows] for name in names}
     if into == "dict":

@@ -415,6 +415,8 @@ time.sleep(0.2)
             with open("docs.txt", "w", encoding="utf-8") as file:
                 file.write("text\n")
             dt.read_metrics("docs.txt")
+        with self.assertRaisesRegex(dt.Error, "cannot open 'none': No such file or directory"):
+            dt.read_metrics("none")
 
 
 class Locale(unittest.TestCase):
