@@ -200,7 +200,7 @@ static void a_shard_that_differs_is_named(void **state)
         {INFO(tokenizer), 0, "tokenizer"}, {INFO(vocab_size), 0, "tokenizer"},
         {INFO(eot), 0, "tokenizer"},       {INFO(row), 0, "layout"},
         {INFO(masked), 0, "layout"},       {INFO(padding_id), 0, "layout"},
-        {0, HERE(size), "was cut"},      {0, HERE(tokens), "contents"},
+        {0, HERE(size), "file size"},      {0, HERE(tokens), "contents"},
         {0, HERE(documents), "contents"},  {0, HERE(text_bytes), "contents"},
         {0, HERE(hash), "contents"},       {0, HERE(padding), "contents"},
         {0, HERE(targets), "contents"},
