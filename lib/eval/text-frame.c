@@ -24,8 +24,9 @@ int dt_text_frame_read(struct dt_text_frame *f, const struct dt_tokenizer *t, co
     if (model)
         DT_TRY(dt_text_tokens_read(&f->tokens, model, dt_tokenizer_size(t), err));
     f->in_tokenizer = dt_tokenizer_frame(t, DT_FRAME_TEMPLATE, &f->frame, &none) == 0;
-    if (!f->in_tokenizer && f->tokens.adds_bos != 0 && eot != DT_NO_TOKEN)
-        f->frame = (struct dt_frame){.before = {eot}, .before_count = 1};
+    uint32_t first = f->tokens.adds_bos == 1 && f->tokens.bos != UINT32_MAX ? f->tokens.bos : eot;
+    if (!f->in_tokenizer && f->tokens.adds_bos != 0 && first != DT_NO_TOKEN)
+        f->frame = (struct dt_frame){.before = {first}, .before_count = 1};
     if (f->frame.before_count > 0)
         f->tokens.bos = f->frame.before[0];
     dt_text_frame_add_end(f, eot);

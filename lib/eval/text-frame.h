@@ -4,7 +4,8 @@
  *
  * A text begins with the tokens of the tokenizer's template (post_processor), as readers of
  * tokenizer.json put them; without a template with the end-of-text token, as dt-shard separates
- * documents; with nothing where tokenizer_config.json has "add_bos_token": false. It ends at the
+ * documents; with nothing where tokenizer_config.json has "add_bos_token": false, and with
+ * bos_token_id, if given, where it has true. It ends at the
  * end-of-text token and at each eos_token_id.
  */
 #ifndef DT_EVAL_TEXT_FRAME_H

@@ -427,6 +427,19 @@ spoilt() {
     [[ "$output" == *"tokenizer.json: 4 tokens end a text, and GGUF has keys for 3: "* ]]
 }
 
+@test "texts begin with bos_token_id where add_bos_token says so" {
+    cp -rL llama/latest model && rm -r model/trainer
+    jq '.bos_token_id = 60' llama/latest/config.json >model/config.json
+    echo '{"add_bos_token": true}' >model/tokenizer_config.json
+    dt-export -m model -o out
+    [ "$(echo Once | dt-tokenize -q -t out/tokenizer.json --frame template --ids)" = \
+        "60 $(echo Once | dt-tokenize -q -t tok.json --frame none --ids)" ]
+    echo '{}' >model/tokenizer_config.json
+    dt-export -m model -o other
+    [ "$(echo Once | dt-tokenize -q -t other/tokenizer.json --frame template --ids)" = \
+        "$(jq .eos_token_id model/config.json) $(echo Once | dt-tokenize -q -t tok.json --frame none --ids)" ]
+}
+
 @test "GGUF has the tokens around a text that the tokenizer puts there, one of each" {
     around() { # BEFORE AFTER: ids, in the template of a
         jq --argjson before "[$1]" --argjson after "[$2]" '
