@@ -37,6 +37,23 @@ uint32_t dt_text_coder_prefix(const struct dt_text_coder *c)
     return bos != UINT32_MAX ? bos : dt_tokenizer_eot(c->subject->tokenizer);
 }
 
+/* ids: from the token at from on those of the answer. */
+static int check_length(const struct dt_text_coder *c, const char *answer, size_t ids, size_t from,
+                        struct dt_error *err)
+{
+    size_t most = (size_t)c->subject->model->config.max_seq_len;
+    if (ids <= from)
+        return dt_fail(err, DT_EFORMAT,
+                       "the answer '%s' adds no token to those of its context, so that it has no "
+                       "probability",
+                       answer);
+    if (ids - from <= most)
+        return 0;
+    return dt_fail(err, DT_EFORMAT,
+                   "the answer '%s' has %zu tokens, and the model's context only %zu", answer,
+                   ids - from, most);
+}
+
 /* As in lm-evaluation-harness: trailing white space of the context moves to the answer, since
  * tokens begin with it. The answer's tokens are those of context + answer after the first n, where
  * n is the number of the context's tokens; they are predicted from the context's tokens. */
@@ -56,11 +73,7 @@ int dt_text_coder_add_answer(const struct dt_text_coder *c, const char *context,
     for (size_t i = 0; i < before.count && i < ids.count; i++)
         ids.data[i] = before.data[i];
     size_t from = before.count > 0 ? before.count : 1;
-    int rc = ids.count > from ? 0
-                              : dt_fail(err, DT_EFORMAT,
-                                        "the answer '%s' adds no token to those of its context, so "
-                                        "that it has no probability",
-                                        answer);
+    int rc = check_length(c, answer, ids.count, from, err);
     if (rc == 0)
         dt_likelihoods_add(l, dt_likelihoods_item(l), ids.data, ids.count, from);
     free(text);

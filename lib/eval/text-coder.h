@@ -25,7 +25,7 @@ void dt_text_coder_encode(const struct dt_text_coder *coder, const char *text, s
 /* The token before a text without context; DT_NO_TOKEN if there is none. */
 uint32_t dt_text_coder_prefix(const struct dt_text_coder *coder);
 /* Queues an answer after its context, as a new item. DT_EFORMAT if no token is the answer's, whose
- * probability would be 1. */
+ * probability would be 1, or if they are more than the model's context. */
 int dt_text_coder_add_answer(const struct dt_text_coder *coder, const char *context,
                              const char *answer, struct dt_likelihoods *likelihoods,
                              struct dt_error *err) DT_MUST_CHECK;

@@ -132,6 +132,10 @@ member() { # NAME: of the JSON object on stdin
     run dt-eval -q -m run/latest choice bad.jsonl
     assert_one_line_error dt-eval
     [[ "$output" == "dt-eval: item 'x': choice 2: the answer '' adds no token to those of its context"* ]]
+    jq -cn '{context: "a", choices: ["b", "b" * 300], gold: 0, id: "x"}' >long.jsonl
+    run dt-eval -q -m run/latest choice long.jsonl
+    assert_one_line_error dt-eval
+    [[ "$output" == "dt-eval: item 'x': choice 2: the answer ' bbb"*"b' has "*" tokens, and the model's context only "* ]]
     : >empty.jsonl
     run dt-eval -q -m run/latest choice empty.jsonl
     assert_one_line_error dt-eval
