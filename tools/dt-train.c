@@ -151,7 +151,7 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
     if (f.trained < f.parameters)
         snprintf(trained, sizeof trained, " (%.3f M trained)", (double)f.trained * 1e-6);
     if (f.val_tokens == 0 && s->training.eval_interval.count > 0 && !*s->data.validation)
-        snprintf(lacks, sizeof lacks, ", there is no split '%.64s'", s->data.val_split);
+        snprintf(lacks, sizeof lacks, " (no split '%.64s')", s->data.val_split);
     if (dt_comm_size(world) > 1)
         fprintf(stderr, "ranks       %d; the following is for each\n", dt_comm_size(world));
     if (dt_comm_links(world))

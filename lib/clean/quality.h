@@ -31,7 +31,8 @@ struct dt_quality_rule {
     const char *name; /* NULL ends a table */
     enum dt_bound bound;
     double (*measure)(struct dt_measures *m);
-    /* or of the sequences of so many words; bound_of, if not NULL, is faster, and not below it */
+    /* or of its sequences of that number of words; if not NULL, bound_of is not below it and faster
+     */
     int words;
     double (*of_sequences)(struct dt_measures *m, int words);
     double (*bound_of)(struct dt_measures *m, int words);

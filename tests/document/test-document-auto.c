@@ -6,7 +6,8 @@ static void auto_takes_damaged_json_for_json(void **state)
 {
     (void)state;
     assert_refused(DT_DOCUMENT_FORMAT_AUTO, "{\"text\":\"a\"", "f:1: byte 11: ends too early");
-    assert_refused(DT_DOCUMENT_FORMAT_AUTO, "{}\n", "f:1: no member \"text\": name the one with the text by --field");
+    assert_refused(DT_DOCUMENT_FORMAT_AUTO, "{}\n",
+                   "f:1: no member \"text\": name the one with the text by --field");
 }
 
 static void auto_looks_at_how_a_file_begins(void **state)

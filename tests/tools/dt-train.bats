@@ -124,7 +124,7 @@ train() {
     dt-tokenize -q -t "$tok" "$BATS_FILE_TMPDIR/docs.jsonl" >all.dts
     dt-train "${small[@]}" -o run all.dts 2>said
     refute grep -q val_loss run/metrics.jsonl
-    grep -q "^data .*, 0 for validation, there is no split 'val'$" said
+    grep -q "^data .*, 0 for validation (no split 'val')$" said
     grep -qE '^step [0-9]+ +loss [0-9.]+  [0-9]+ tokens/s' said
     dt-train "${small[@]}" -o run all.dts 2>said
     grep -qE '^steps       all [0-9]+ were done before$' said
