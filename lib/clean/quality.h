@@ -31,8 +31,7 @@ struct dt_quality_rule {
     const char *name; /* NULL ends a table */
     enum dt_bound bound;
     double (*measure)(struct dt_measures *m);
-    /* or of its sequences of that number of words; if not NULL, bound_of is not below it and faster
-     */
+    /* or of sequences of that number of words; bound_of, or NULL, is not below it, and faster */
     int words;
     double (*of_sequences)(struct dt_measures *m, int words);
     double (*bound_of)(struct dt_measures *m, int words);
