@@ -5,15 +5,28 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/system.h"
 
+#define OTHER_FILES 512 /* shards, files of a checkpoint and libraries */
+
 void dt_reception_init(struct dt_reception *r)
 {
     *r = (struct dt_reception){.listener = -1, .local = -1};
+}
+
+void dt_reception_allow(int connections)
+{
+    const rlim_t need = (rlim_t)connections + DT_RECEPTION_MOST + OTHER_FILES;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+        return;
+    limit.rlim_cur = need < limit.rlim_max ? need : limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* otherwise sockets fail later */
 }
 
 /* Bytes that a local socket holds, as far as the system allows: messages of a reduction have a

@@ -26,6 +26,10 @@ struct dt_reception {
     } pending[DT_RECEPTION_MOST];
 };
 
+/* Raises the process' limit of open files, as far as the system allows, to what a number of
+ * connections to other ranks needs, besides those above. poll(2) takes no more sockets than it. */
+void dt_reception_allow(int connections);
+
 /* Nothing listens yet. */
 void dt_reception_init(struct dt_reception *r);
 

@@ -712,6 +712,7 @@ int dt_rendezvous_join(const struct dt_meeting_place *place, const struct dt_ope
         .file = -1,
         .begun = dt_clock_now(),
         .until = dt_clock_now() + how->patience};
+    dt_reception_allow(size);
     dt_reception_init(&m->reception);
     m->peers = dt_alloc((size_t)size, sizeof *m->peers);
     m->polled = dt_alloc((size_t)(size + 2 + DT_RECEPTION_MOST), sizeof *m->polled);

@@ -67,6 +67,7 @@ int dt_membership_new(struct dt_membership **result, const struct dt_membership_
     *result = m;
     m->how = *o;
     m->file = -1;
+    dt_reception_allow(2 * o->most); /* in the meeting, and as ranks */
     dt_reception_init(&m->reception);
     m->own = (struct dt_introduction){
         .size = 2, .job = o->job ? dt_hash(o->job, strlen(o->job)) : 0, .encrypts = o->encrypt};

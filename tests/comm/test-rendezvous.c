@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 
 #include "comm/crypto.h"
 
@@ -21,6 +22,25 @@ static void every_rank_is_connected_to_every_other(void **state)
         check_connections(ranks, size);
         nothing_is_left();
     }
+}
+
+/* Each rank has a socket to every other; the default limit of open files is 1024. */
+static void ranks_may_open_as_many_files_as_they_need(void **state)
+{
+    struct rank ranks[MOST];
+    struct rlimit limit, low;
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    low = (struct rlimit){20, limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    for (int r = 0; r < MOST; r++)
+        begin(&ranks[r], r, MOST, 60);
+    for (int r = 0; r < MOST; r++)
+        if (end(&ranks[r]) < 0)
+            fail_msg("rank %d: %s", r, ranks[r].err.text);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    check_connections(ranks, MOST);
+    nothing_is_left();
 }
 
 static void missing_ranks_are_named(void **state)
@@ -386,6 +406,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rank_is_connected_to_every_other),
+        cmocka_unit_test(ranks_may_open_as_many_files_as_they_need),
         cmocka_unit_test(missing_ranks_are_named),
         cmocka_unit_test(rank_0_tells_all_which_ranks_are_missing),
         cmocka_unit_test(different_world_sizes_end_the_rendezvous),
