@@ -35,7 +35,7 @@ static char *directory_of(const char *path)
 
 /* Temporary files of unfinished outputs, which a signal that ends the program removes. Several
  * threads may open outputs. */
-static char *_Atomic unfinished[32];
+static char *_Atomic unfinished[4096]; /* above the usual limit of open files */
 #define MOST_UNFINISHED (sizeof unfinished / sizeof *unfinished)
 
 void dt_output_remove_unfinished(void)

@@ -258,7 +258,19 @@ static void a_full_disk_leaves_the_old_file(void **state)
     free(kept);
 }
 
-/* Opens an output, writes a part, and dies of the signal. */
+static void open_many(void)
+{
+    static struct dt_output outs[60];
+    for (int i = 0; i < 60; i++) {
+        struct dt_error err;
+        char name[16];
+        snprintf(name, sizeof name, "many-%d", i);
+        if (dt_output_open(&outs[i], name, &err) < 0)
+            _exit(1);
+    }
+}
+
+/* Opens outputs, writes a part of one, and dies of the signal. */
 static int status_of_death_by(int number)
 {
     fflush(stdout);
@@ -270,6 +282,8 @@ static int status_of_death_by(int number)
             signal(s, SIG_DFL);
         if (dt_output_open(&out, "x", &err) < 0 || dt_output_write(&out, "half", 4, &err) < 0)
             _exit(1);
+        if (number == SIGHUP)
+            open_many();
         raise(number);
         _exit(2);
     }
