@@ -167,6 +167,24 @@ static bool is_reference(const char *const *attributes)
     return false;
 }
 
+#define MOST_ATTRIBUTES 32
+
+/* The hints of an element. The id of a heading, and of what is in one, are words of its text. */
+static unsigned hints_of(const struct dt_tree *t, enum dt_tag tag, const char *const *attributes)
+{
+    const char *kept[2 * MOST_ATTRIBUTES + 1];
+    size_t count = 0;
+    if (tag != DT_TAG_HEADING && (t->open == NONE || t->nodes[t->open].tag != DT_TAG_HEADING))
+        return dt_hints_of(attributes);
+    for (; *attributes && count < 2 * MOST_ATTRIBUTES; attributes += 2) {
+        kept[count] = attributes[0];
+        kept[count + 1] = attributes[1];
+        count += strcmp(attributes[0], "id") == 0 ? 0 : 2;
+    }
+    kept[count] = NULL;
+    return dt_hints_of(kept);
+}
+
 /* The kind of the element; a node that it opens is the innermost from now on. */
 static int open_element(struct dt_tree *t, const char *name, const char *const *attributes)
 {
@@ -178,7 +196,7 @@ static int open_element(struct dt_tree *t, const char *name, const char *const *
     const char *address = tag == DT_TAG_LINK ? address_of(attributes) : NULL;
     if (tag == DT_TAG_LINK && address == NULL)
         tag = DT_TAG_INLINE;
-    unsigned hints = dt_hints_of(attributes);
+    unsigned hints = hints_of(t, tag, attributes);
     if (tag == DT_TAG_BODY || tag == DT_TAG_MAIN || tag == DT_TAG_ARTICLE)
         hints &= ~(unsigned)(DT_HINT_BOILER | DT_HINT_HIDDEN);
     if (tag == DT_TAG_LINK && is_reference(attributes))
