@@ -169,12 +169,29 @@ static bool is_reference(const char *const *attributes)
 
 #define MOST_ATTRIBUTES 32
 
-/* The hints of an element. The id of a heading, and of what is in one, are words of its text. */
-static unsigned hints_of(const struct dt_tree *t, enum dt_tag tag, const char *const *attributes)
+/* Whether it is a section of a text as docutils, Sphinx and pandoc write it. */
+static bool is_section(const char *name, const char *const *attributes)
+{
+    const char *class = NULL;
+    for (; *attributes; attributes += 2)
+        if (strcmp(attributes[0], "class") == 0)
+            class = attributes[1];
+    if (strcmp(name, "section") == 0)
+        return class == NULL || strncmp(class, "level", 5) == 0;
+    return strcmp(name, "div") == 0 && class && strncmp(class, "section", 7) == 0 &&
+           (class[7] == ' ' || class[7] == '\0');
+}
+
+/* The hints of an element. The ids of a heading, of what is in one, and of such a section are words
+ * of the heading. */
+static unsigned hints_of(const struct dt_tree *t, const char *name, enum dt_tag tag,
+                         const char *const *attributes)
 {
     const char *kept[2 * MOST_ATTRIBUTES + 1];
     size_t count = 0;
-    if (tag != DT_TAG_HEADING && (t->open == NONE || t->nodes[t->open].tag != DT_TAG_HEADING))
+    bool heading =
+        tag == DT_TAG_HEADING || (t->open != NONE && t->nodes[t->open].tag == DT_TAG_HEADING);
+    if (!heading && !is_section(name, attributes))
         return dt_hints_of(attributes);
     for (; *attributes && count < 2 * MOST_ATTRIBUTES; attributes += 2) {
         kept[count] = attributes[0];
@@ -196,7 +213,7 @@ static int open_element(struct dt_tree *t, const char *name, const char *const *
     const char *address = tag == DT_TAG_LINK ? address_of(attributes) : NULL;
     if (tag == DT_TAG_LINK && address == NULL)
         tag = DT_TAG_INLINE;
-    unsigned hints = hints_of(t, tag, attributes);
+    unsigned hints = hints_of(t, name, tag, attributes);
     if (tag == DT_TAG_BODY || tag == DT_TAG_MAIN || tag == DT_TAG_ARTICLE)
         hints &= ~(unsigned)(DT_HINT_BOILER | DT_HINT_HIDDEN);
     if (tag == DT_TAG_LINK && is_reference(attributes))

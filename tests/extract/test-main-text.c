@@ -119,7 +119,7 @@ static void what_is_not_shown_is_left_out(void **state)
 }
 
 /* Their ids are their words. */
-static void ids_of_headings_are_not_names_of_parts(void **state)
+static void ids_of_headings_and_sections_are_not_names_of_parts(void **state)
 {
     (void)state;
     assert_extracts(&main_text,
@@ -127,6 +127,14 @@ static void ids_of_headings_are_not_names_of_parts(void **state)
                     "</p><h2 id=hidden-menus>Hidden menus</h2><p>B. " TEXT
                     "</p><h2 class=comments>Your opinion</h2><p>C. " TEXT "</article>",
                     "Comments\n" TEXT "\nHidden menus\nB. " TEXT "\nC. " TEXT);
+    assert_extracts(&main_text,
+                    "<article><p>" TEXT
+                    "</p><section id=editing-and-navigation><h2>Menus</h2><p>B. " TEXT
+                    "</p></section><section id=menus class=level2><p>C. " TEXT
+                    "</p></section><div class='section level2' id=search><p>D. " TEXT
+                    "</p></div><section class=area id=comments><p>E. " TEXT
+                    "</p></section><div class=sections id=menu><p>F. " TEXT "</p></div></article>",
+                    TEXT "\nMenus\nB. " TEXT "\nC. " TEXT "\nD. " TEXT);
     assert_extracts(&all_text, "<h2 id=hidden>Hidden</h2><h3><a id=hidden href=#h>Too</a></h3>",
                     "Hidden\nToo");
 }
@@ -331,7 +339,7 @@ int main(void)
         cmocka_unit_test(short_paragraphs_begin_and_end_a_text),
         cmocka_unit_test(white_space_and_references_are_those_of_browsers),
         cmocka_unit_test(what_is_not_shown_is_left_out),
-        cmocka_unit_test(ids_of_headings_are_not_names_of_parts),
+        cmocka_unit_test(ids_of_headings_and_sections_are_not_names_of_parts),
         cmocka_unit_test(repetitions_are_left_out),
         cmocka_unit_test(links_are_kept_if_wanted),
         cmocka_unit_test(a_page_inside_of_a_sidebar_is_found),
