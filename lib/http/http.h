@@ -17,7 +17,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-#define DT_HTTP_ABI 5
+#define DT_HTTP_ABI 6
 
 /* Credentials. */
 struct dt_http_login {
@@ -37,6 +37,8 @@ struct dt_http_request {
      * status before the first byte, and a failure of it (err filled) ends the request. */
     int (*sink)(void *context, long status, const void *data, size_t size, struct dt_error *err);
     void *context;
+    /* Whether to end the request, with DT_EIO; asked each second; or NULL. */
+    bool (*stopped)(void *context);
     uint64_t from;
     const char *const *headers; /* more of them, "Name: value", ended by NULL; or NULL */
 };

@@ -157,6 +157,13 @@ static int take(void *context, long status, const void *data, size_t size, struc
     return send_all(r, (const char *)data + had, size - had, err);
 }
 
+/* The caller waits for the thread. */
+static bool is_closed(void *context)
+{
+    struct dt_remote *r = context;
+    return atomic_load(&r->closed);
+}
+
 /* --- requests --------------------------------------------------------------------------------- */
 
 static int refuse(const struct dt_remote *r, struct dt_error *err)
@@ -198,6 +205,7 @@ static int follow(struct dt_remote *r, void *client, const char *const *headers,
                                                 .url = url,
                                                 .sink = take,
                                                 .context = r,
+                                                .stopped = is_closed,
                                                 .from = r->at,
                                                 .headers = headers};
         rc = r->http->request(client, &request, &r->answer, err);

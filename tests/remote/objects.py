@@ -7,7 +7,7 @@ first N requests with 503, /plain/FILE has no Range and no tags, /endless/FILE n
 /norange/N/FILE no Range and is cut after N bytes once, /changes/N/FILE is cut after N bytes and
 then has another tag, /to/URL redirects, /status/N answers N, /signed/N/FILE redirects to a URL that
 answers once and is cut after N bytes, /hints/N/FILE is cut after N bytes and has other tags in an
-answer 103 before."""
+answer 103 before, /silent/N/FILE sends nothing after N bytes."""
 import hashlib
 import os
 import sys
@@ -56,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(int(number), **{"x-amz-bucket-region": "eu-west-3"} if number == "301" else {})
         if kind == "fail" and seen[path] <= int(number):
             return self.answer(503)
-        numbered = kind in ("cut", "once", "fail", "norange", "changes", "stuck", "expiring", "hints")
+        numbered = kind in ("cut", "once", "fail", "norange", "changes", "stuck", "expiring", "hints", "silent")
         name = name if numbered else rest if kind in ("plain", "endless") else path[1:]
         try:
             data = open(os.path.join(root, name or "index"), "rb").read()
@@ -78,12 +78,15 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(part)))
         self.end_headers()
         stop = len(part)
-        if kind in ("cut", "expiring", "hints") or kind == "plain" and "cut" in name or (
+        if kind in ("cut", "expiring", "hints", "silent") or kind == "plain" and "cut" in name or (
                 kind in ("once", "norange", "changes", "stuck") and first):
             stop = int(number) if numbered else 1000
         if kind == "stuck" and not first:
             stop = 0
         self.wfile.write(part[:stop])
+        if kind == "silent":
+            self.wfile.flush()
+            self.connection.recv(1)  # until the client closes
         if stop < len(part) or kind == "endless":
             self.wfile.flush()
             self.close_connection = True

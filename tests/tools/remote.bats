@@ -148,6 +148,13 @@ in_parts() {
 }
 
 # Side by side, since each waits some seconds between its attempts.
+@test "an error ends the program while a server is silent" {
+    { echo "no document"; seq 30000; } >root/bad
+    run timeout 20 dt-clean -q --from jsonl -o none "$url/silent/40000/bad"
+    assert_one_line_error dt-clean
+    [[ "$output" == *"/bad:1: byte 0: '{' expected"* ]]
+}
+
 @test "what stays broken is an error after several attempts" {
     try() { # NAME URL
         local status=0

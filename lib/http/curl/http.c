@@ -89,6 +89,14 @@ static void set_patience(CURL *curl, const struct dt_http_request *r)
     }
 }
 
+static int ask_stopped(void *context, curl_off_t total, curl_off_t now, curl_off_t sent_total,
+                       curl_off_t sent)
+{
+    const struct exchange *x = context;
+    (void)total, (void)now, (void)sent_total, (void)sent;
+    return x->request->stopped(x->request->context);
+}
+
 static struct curl_slist *add_login(const struct client *c, struct curl_slist *headers)
 {
     const struct dt_http_login *login = c->login;
@@ -127,6 +135,9 @@ static struct curl_slist *prepare(const struct client *c, const struct dt_http_r
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, x);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, x);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, ask_stopped);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, x);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, (long)(r->stopped == NULL));
     if (r->type) {
         char *line = dt_asprintf("Content-Type: %s", r->type);
         headers = curl_slist_append(headers, line);
