@@ -12,6 +12,8 @@
 
 #define ANSWER        "The answer is 42." /* that no template changes */
 #define MOST_TEMPLATE ((size_t)1 << 24)
+#define MARK          "CONTINUE_FINAL_MESSAGE_TAG"
+#define BLANKS        " \t\r\n\v\f" /* those of ASCII that Python's strip() removes */
 
 struct dt_chat {
     struct dt_template *template;
@@ -166,13 +168,74 @@ static int render(const struct dt_chat *chat, const struct dt_conversation *c, s
     return rc < 0 ? dt_fail_context(err, "%s", c->subject) : 0;
 }
 
+static bool is_answer(const struct dt_conversation *c, size_t i)
+{
+    struct json_object *message = json_object_array_get_idx(c->messages, i);
+    return strcmp(dt_json_text(json_object_object_get(message, "role")), "assistant") == 0;
+}
+
+/* Whether the last message is the beginning of an answer, which the model continues. */
+static bool has_begun(const struct dt_conversation *c)
+{
+    size_t count = json_object_array_length(c->messages);
+    struct json_object *last = json_object_array_get_idx(c->messages, count - 1);
+    struct json_object *content = json_object_object_get(last, "content");
+    return is_answer(c, count - 1) && json_object_is_type(content, json_type_string) &&
+           *dt_json_text(content);
+}
+
+/* The messages with a mark after the last one's text. Owned by the caller. */
+static struct json_object *mark_end(const struct dt_conversation *c)
+{
+    size_t count = json_object_array_length(c->messages);
+    struct json_object *marked = dt_json_new_array(), *last = dt_json_new_object();
+    struct json_object *from = json_object_array_get_idx(c->messages, count - 1);
+    for (size_t i = 0; i + 1 < count; i++)
+        dt_json_array_add(marked, json_object_get(json_object_array_get_idx(c->messages, i)));
+    add_members(last, from);
+    char *text = dt_asprintf("%s" MARK " ", dt_json_text(json_object_object_get(from, "content")));
+    dt_json_object_add(last, "content", dt_json_new_string(text));
+    free(text);
+    dt_json_array_add(marked, last);
+    return marked;
+}
+
+/* As transformers' continue_final_message: up to the end of the last message's text. A template
+ * that removes the blank after the mark removes those before it. */
+static int render_begun(const struct dt_chat *chat, const struct dt_conversation *c,
+                        struct dt_buffer *text, struct dt_error *err)
+{
+    struct dt_conversation marked = *c;
+    size_t begin = text->size, size = strlen(MARK);
+    marked.messages = mark_end(c);
+    int rc = render(chat, &marked, json_object_array_length(c->messages), false, text, NULL, err);
+    json_object_put(marked.messages);
+    DT_TRY(rc);
+    size_t at = text->size;
+    while (at > begin && (text->size - at < size || memcmp(text->data + at, MARK, size) != 0))
+        at--;
+    if (text->size - at < size || memcmp(text->data + at, MARK, size) != 0)
+        return dt_fail(err, DT_EFORMAT,
+                       "%s: the template does not write the last message, an answer to continue",
+                       c->subject);
+    bool trims = text->data[at + size] != ' ';
+    while (trims && at > begin && strchr(BLANKS, text->data[at - 1]))
+        at--;
+    text->size = at;
+    text->data[at] = '\0';
+    return 0;
+}
+
 int dt_chat_prompt(const struct dt_chat *chat, const struct dt_conversation *c,
                    struct dt_buffer *text, struct dt_error *err)
 {
-    if (c->messages)
-        return render(chat, c, json_object_array_length(c->messages), true, text, NULL, err);
-    dt_buffer_add_string(text, c->prompt);
-    return 0;
+    if (c->messages == NULL) {
+        dt_buffer_add_string(text, c->prompt);
+        return 0;
+    }
+    return has_begun(c)
+               ? render_begun(chat, c, text, err)
+               : render(chat, c, json_object_array_length(c->messages), true, text, NULL, err);
 }
 
 /* The text after an answer begins with its end. */
@@ -201,12 +264,6 @@ uint32_t dt_chat_end(const struct dt_chat *chat, const struct dt_tokenizer *t)
     dt_conversation_release(&c);
     dt_buffer_release(&text);
     return end;
-}
-
-static bool is_answer(const struct dt_conversation *c, size_t i)
-{
-    struct json_object *message = json_object_array_get_idx(c->messages, i);
-    return strcmp(dt_json_text(json_object_object_get(message, "role")), "assistant") == 0;
 }
 
 static void add_span(struct dt_template_spans *spans, size_t begin, size_t end)

@@ -64,7 +64,8 @@ int dt_chat_open(struct dt_chat **chat, const char *path, const char *template_p
                  const struct dt_tokenizer *t, struct dt_error *err) DT_MUST_CHECK;
 void dt_chat_free(struct dt_chat *chat); /* NULL is fine */
 
-/* Appends the messages and the beginning of an answer, as a model continues them. */
+/* Appends the messages and the beginning of an answer, as a model continues them. If the last
+ * message is one of the assistant, the text ends with it, and the model continues that. */
 int dt_chat_prompt(const struct dt_chat *chat, const struct dt_conversation *c,
                    struct dt_buffer *text, struct dt_error *err) DT_MUST_CHECK;
 

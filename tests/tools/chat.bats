@@ -169,6 +169,18 @@ END
     echo '{"messages": [{"role": "user", "content": "1?"}]}' |
         dt-generate -m run/latest --chat --temperature 0 --prompts - >answers.jsonl
     grep '"text":"2 so".*"finish":"end"' answers.jsonl
+    # A last message of the assistant is continued, also by a template that trims it.
+    cat >same.jsonl <<'END'
+{"messages": [{"role": "user", "content": "1?"}, {"role": "assistant", "content": "2"}]}
+{"prompt": "<|im_start|>user\n1?<|im_end|>\n<|im_start|>assistant\n2", "completion": ""}
+END
+    dt-generate -m run/latest --chat --temperature 0 --prompts same.jsonl -n 20 | jq -c '[.text, .tokens, .finish]' >texts
+    [ "$(uniq texts | wc -l)" -eq 1 ]
+    grep '^\[" so"' texts
+    printf '{%% for m in messages %%}<|im_start|>{{ m.role }}\n{{ m.content|trim }}<|im_end|>\n{%% endfor %%}' >trims.jinja
+    sed -i 's/"2"/" 2 \\n"/' same.jsonl
+    dt-generate -m run/latest --chat --template trims.jinja --temperature 0 --prompts same.jsonl -n 20 |
+        jq -c '[.text, .tokens, .finish]' | cmp - texts
     echo '{# nothing #}' >nothing.jinja
     run dt-generate -m run/latest --chat --template nothing.jinja -p 'a'
     assert_one_line_error dt-generate
