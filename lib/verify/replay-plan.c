@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "verify/replay-plan.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,10 +190,15 @@ static int check_stage(int stage, const struct dt_replay_stage *s, struct dt_err
 
 /* --- places ----------------------------------------------------------------------------------- */
 
-/* Whether the path can be the same in the new directory. */
+/* Whether the path can be the same in the new directory, some names in which are taken. */
 static bool is_inside(const char *path)
 {
+    static const char *const own[] = {"moved", "done", DT_REPLAY_MAKEFILE, NULL};
     struct dt_error none;
+    size_t n = strcspn(path, "/");
+    for (int i = 0; own[i]; i++)
+        if (strlen(own[i]) == n && strncmp(path, own[i], n) == 0)
+            return false;
     return path[0] != '.' && dt_path_check_inside(path, "", &none) == 0;
 }
 
@@ -312,6 +318,19 @@ static bool is_in_output(const struct dt_replay_plan *p, const char *path)
     return false;
 }
 
+/* The raw input that is a directory, linked as a whole, which has this path; NULL: none. */
+static const struct dt_replay_input *raw_above(const struct dt_replay_plan *p, const char *path)
+{
+    for (int i = 0; i < p->count; i++)
+        for (int k = 0; k < p->stages[i].count; k++) {
+            const struct dt_replay_input *in = &p->stages[i].inputs[k];
+            size_t n = strlen(in->name);
+            if (in->from < 0 && in->file && strncmp(path, in->name, n) == 0 && path[n] == '/')
+                return in;
+        }
+    return NULL;
+}
+
 /* The last component of a path, for a place below moved; of "." and "..", another. */
 static const char *moved_name(const char *path)
 {
@@ -326,7 +345,8 @@ static void place_outputs(struct dt_replay_plan *p)
         struct dt_replay_stage *s = &p->stages[i];
         if (s->recorded == NULL)
             continue;
-        bool stays = is_inside(s->recorded) && !is_taken(p, i, s->recorded);
+        bool stays = is_inside(s->recorded) && !is_taken(p, i, s->recorded) &&
+                     raw_above(p, s->recorded) == NULL;
         s->place = stays ? dt_strdup(s->recorded)
                          : dt_asprintf("moved/stage-%d/%s", i + 1, moved_name(s->recorded));
     }
@@ -349,13 +369,29 @@ static char *locate(const struct dt_verify_replay_options *o, const char *path)
     return dt_strdup(path);
 }
 
+/* Whether the link to a directory leads to the input that is in it: --input has moved neither, or
+ * both. */
+static bool lies_in(const struct dt_replay_input *above, const struct dt_replay_input *in,
+                    const struct dt_verify_replay_options *o)
+{
+    char found[PATH_MAX], wanted[PATH_MAX], *directory = locate(o, above->path);
+    char *path = dt_path_join(directory, in->name + strlen(above->name) + 1);
+    bool same = realpath(path, found) && realpath(in->source, wanted) && strcmp(found, wanted) == 0;
+    free(directory);
+    free(path);
+    return same;
+}
+
 static void place_raw(struct dt_replay_plan *p, int stage, int k,
                       const struct dt_verify_replay_options *o)
 {
     struct dt_replay_input *in = &p->stages[stage].inputs[k];
     bool stays =
         is_inside(in->path) && !is_taken(p, p->count, in->path) && !is_in_output(p, in->name);
+    const struct dt_replay_input *above = stays ? raw_above(p, in->name) : NULL;
     in->source = locate(o, in->path);
+    in->linked = above && lies_in(above, in, o);
+    stays = stays && (above == NULL || in->linked);
     if (strcmp(in->path, "-") == 0)
         in->place = dt_asprintf("moved/stdin-%d-%d", stage + 1, k + 1);
     else

@@ -3,6 +3,8 @@
 #ifndef DT_VERIFY_REPLAY_PLAN_H
 #define DT_VERIFY_REPLAY_PLAN_H
 
+#include <stdbool.h>
+
 #include "base/buffer.h"
 #include "verify/replay.h"
 #include "json/json.h"
@@ -16,6 +18,7 @@ struct dt_replay_input {
     int from;                   /* the stage that wrote it; -1: a raw input */
     char *place;                /* in the new directory; NULL: standard input */
     char *source; /* of a raw input: where it is now; NULL: standard input of a pipe */
+    bool linked;  /* a raw input in a directory that is one, too: it needs no other link */
 };
 
 struct dt_replay_stage {

@@ -93,12 +93,27 @@ static int check_raw(const struct dt_replay_input *in, struct dt_error *err)
     return rc;
 }
 
+/* A link in what another link leads to would replace a file of the user. */
+static int check_parent(const char *link, const char *directory, struct dt_error *err)
+{
+    char real[PATH_MAX], outer[PATH_MAX];
+    char *parent = dt_strndup(link, (size_t)(dt_path_base(link) - link));
+    bool inside = false;
+    if (realpath(parent, real) && realpath(directory, outer)) {
+        size_t n = strlen(outer);
+        inside = strncmp(real, outer, n) == 0 && (real[n] == '/' || real[n] == '\0');
+    }
+    free(parent);
+    return inside ? 0 : dt_fail(err, DT_EINVALID, "'%s' would be outside of '%s'", link, directory);
+}
+
 static int link_raw(const struct dt_replay_input *in, const char *directory, struct dt_error *err)
 {
     char target[PATH_MAX], *link = dt_path_join(directory, in->place);
     int rc = realpath(in->source, target) == NULL
                  ? dt_fail_errno(err, "cannot find '%s'", in->source)
                  : dt_file_make_parent(link, err);
+    rc = rc < 0 ? rc : check_parent(link, directory, err);
     rc = rc < 0 ? rc : dt_file_replace_symlink(target, link, err);
     free(link);
     return rc;
@@ -112,7 +127,7 @@ static int take_raw(const struct dt_replay_plan *p, const char *directory, struc
                 DT_TRY(check_raw(&p->stages[i].inputs[k], err));
     for (int i = 0; i < p->count; i++)
         for (int k = 0; k < p->stages[i].count; k++)
-            if (p->stages[i].inputs[k].from < 0)
+            if (p->stages[i].inputs[k].from < 0 && !p->stages[i].inputs[k].linked)
                 DT_TRY(link_raw(&p->stages[i].inputs[k], directory, err));
     return 0;
 }

@@ -387,6 +387,41 @@ END
     [ ! -L again/first/latest/tokenizer.json ]
 }
 
+@test "replay changes nothing in a directory that it links, where a file in it is another input" {
+    mkdir m
+    cp "$S/run/latest"/*.json "$S/run/latest"/*.safetensors m
+    cp "$S/tok.json" .
+    dt-tokenize -q -t tok.json "$S/stories.jsonl" -o m/x.dts
+    rm m/x.dts.lineage.json
+    few=(--set training.max_steps=2 --set training.warmup_steps=0 --set training.batch_size=2)
+    dt-train -q -j 1 "${few[@]}" --init-from m -t tok.json -o one m/x.dts
+    md5sum m/* >before
+    dt-verify replay -o again-one one
+    md5sum -c before
+    dt-export -m m -o exported 2>/dev/null
+    dt-verify replay -o again-exported exported
+    cp m/x.dts x.dts
+    dt-verify replay -o again-moved --input m/x.dts=x.dts one
+    dt-tokenize -q -t tok.json "$S/stories.jsonl" | dt-shard -o m/data
+    dt-train -q -j 1 "${few[@]}" --init-from m -t m/tokenizer.json -o two m/data
+    find m -type f -printf '%p %T@\n' | sort >before
+    dt-verify replay -o again-two two
+    find m -type f -printf '%p %T@\n' | sort | cmp before -
+    [ ! -L m/x.dts ]
+}
+
+@test "replay writes no output into a raw directory, whatever outputs are called" {
+    mkdir -p m moved/input-2-2/m
+    cp "$S/run/latest"/*.json "$S/run/latest"/*.safetensors m
+    cp "$S/tok.json" .
+    cp "$S/stories.jsonl" raw.jsonl
+    dt-tokenize -q -t tok.json raw.jsonl -o moved/input-2-2/m/x.dts
+    dt-train -q -j 1 --set training.max_steps=2 --set training.warmup_steps=0 --set training.batch_size=2 \
+        --init-from "$T/m" -t "$T/m/tokenizer.json" -o run moved/input-2-2/m/x.dts
+    dt-verify replay -o again run
+    [ ! -e m/x.dts ]
+}
+
 @test "replay of stages of data reads those that were rebuilt" {
     dt-synth -n 100 -o stories.jsonl
     dt-vocab -q --size 300 -o tok.json stories.jsonl
