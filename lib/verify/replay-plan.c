@@ -231,6 +231,14 @@ static int find_stage(const struct dt_replay_plan *p, const char *id)
     return -1;
 }
 
+/* A file of a directory without a manifest, which is linked as a whole, whoever wrote its files. */
+static bool is_of_plain_directory(const struct dt_replay_input *in)
+{
+    static const char *const manifests[] = {"index.json", "lineage.json", "trainer/manifest.json",
+                                            NULL};
+    return in->file && !is_among(manifests, in->file);
+}
+
 static void read_inputs(struct dt_replay_plan *p, struct dt_replay_stage *s)
 {
     struct json_object *inputs = array_of(s->record, "inputs");
@@ -243,7 +251,7 @@ static void read_inputs(struct dt_replay_plan *p, struct dt_replay_stage *s)
         in->name = shortest_name(in->path);
         in->file = text_of(in->record, "file");
         const char *from = text_of(in->record, "from");
-        in->from = from ? find_stage(p, from) : -1;
+        in->from = from && !is_of_plain_directory(in) ? find_stage(p, from) : -1;
     }
 }
 

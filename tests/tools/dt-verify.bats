@@ -410,6 +410,18 @@ END
     [ ! -L m/x.dts ]
 }
 
+@test "replay of a command that read a directory with files that dt wrote, and others" {
+    mkdir m
+    cp "$S/run/latest"/*.json "$S/run/latest"/*.safetensors m
+    cp "$S/tok.json" .
+    cp "$S/stories.jsonl" raw.jsonl
+    dt-tokenize -q -t tok.json raw.jsonl -o m/x.dts
+    dt-train -q -j 1 --set training.max_steps=2 --set training.warmup_steps=0 --set training.batch_size=2 \
+        --init-from m -t tok.json -o run m/x.dts
+    dt-verify replay -o again run >report
+    grep 'dt-tokenize: m/x.dts is the recorded one' report
+}
+
 @test "replay writes no output into a raw directory, whatever outputs are called" {
     mkdir -p m moved/input-2-2/m
     cp "$S/run/latest"/*.json "$S/run/latest"/*.safetensors m
