@@ -504,7 +504,7 @@ static size_t add_euc(enum state state, const char *p, size_t left, struct dt_bu
     return state == KANJI && graphic && pair ? 2 : 1;
 }
 
-/* Through EUC-JP, whose table in glibc has the characters of NEC and IBM. */
+/* Through EUC-JP, for which glibc has the characters of NEC and IBM, too. */
 static int64_t decode_iso_2022_jp(iconv_t cd, const char *page, size_t size, struct dt_buffer *text)
 {
     struct dt_buffer euc = DT_BUFFER_EMPTY;
