@@ -51,20 +51,18 @@ bool dt_meeting_place_is_announced(void)
     return dt_launch_is_numbered(&l) && (has_address() || (l.one_machine && job_name()));
 }
 
-/* The first of Slurm's nodes, as in "node[03-05,9],other". */
+/* The first of Slurm's nodes, as in "node[03-05,9],other" or "rack[1-2]node[0-7]". */
 static char *first_node(const char *list)
 {
-    size_t stem = strcspn(list, "[,");
-    char *name = dt_strndup(list, stem);
-    if (list[stem] == '[') {
-        const char *number = list + stem + 1, *end = strchr(number, ']');
-        const char *rest = end ? end + 1 : "";
-        char *whole = dt_asprintf("%s%.*s%.*s", name, (int)strcspn(number, "-,]"), number,
-                                  (int)strcspn(rest, ","), rest);
-        free(name);
-        name = whole;
+    struct dt_buffer name = DT_BUFFER_EMPTY;
+    while (*list && *list != ',') {
+        bool group = *list == '[';
+        size_t n = strcspn(list += group, group ? "-,]" : "[,");
+        dt_buffer_append(&name, list, n);
+        list += group ? strcspn(list, "]") : n;
+        list += *list == ']';
     }
-    return name;
+    return name.data ? name.data : dt_strdup("");
 }
 
 /* --- places ----------------------------------------------------------------------------------- */

@@ -70,6 +70,7 @@ static void each_launcher_has_its_place(void **state)
     expect(SLURM KEY "SLURM_STEP_NODELIST=n[03-05,9]-ib,m SLURM_STEP_NUM_NODES=4",
            "tcp://n03-ib:22345");
     expect(SLURM KEY "SLURM_STEP_NODELIST=n[3,9]", "tcp://n3:22345");
+    expect(SLURM KEY "SLURM_STEP_NODELIST=rack[2-3]n[07,9]-ib,m", "tcp://rack2n07-ib:22345");
     expect(SLURM KEY "SLURM_STEP_NODELIST=n1,n2", "tcp://n1:22345");
     expect(SLURM KEY "SLURM_STEP_NODELIST=n[1", "tcp://n1:22345");
     expect(SLURM KEY "SLURM_STEP_NODELIST=n1,n2 MASTER_ADDR=a.b", "tcp://n1:22345");
