@@ -106,7 +106,7 @@ static int list_programs(void)
             return dt_program_report(&err);
     printf("\nand dt itself:\n\n"
            "  help       show the manual page of a program, or this list\n"
-           "  tour       from text to a trained model in a minute\n"
+           "  tour       from text to a trained model in two minutes\n"
            "  doctor     what is installed, what works, and what to install\n\n"
            "Manual pages to begin with: dt help tutorial, dt help config, dt help python\n");
     return dt_finish_stdout();

@@ -278,7 +278,7 @@ static const struct other {
     {"duckdb", "Parquet", "DuckDB (pip install duckdb-cli)", {"duckdb", "--version"}},
     {"Python's dt",
      "tokenizer, loader and metrics from Python",
-     "the wheel (dt-python(7))",
+     "python3, and set PYTHONPATH to dt's folder python, or the wheel (dt-python(7))",
      {"python3", "-c", "import dt; print(dt.Tokenizer and dt.__version__)"}},
 };
 

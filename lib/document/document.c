@@ -217,12 +217,14 @@ static int check_field(const struct dt_documents *d, struct dt_error *err)
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-/* Passes over the files before those that begin or end in the part; at the end over all. */
+/* Passes over the files before those that begin or end in the part; at the end over all. An empty
+ * file at the end of the list is the last part's. */
 static void pass_files(struct dt_documents *d)
 {
+    const bool last = d->options.part.index + 1 == d->options.part.count;
     while (d->options.part.count > 0 && d->next_path < d->count) {
         uint64_t first = d->offset, end = first + d->sizes[d->next_path];
-        if (first < d->part.end && (first >= d->part.first || end > d->part.first))
+        if ((first < d->part.end || last) && (first >= d->part.first || end > d->part.first))
             return;
         d->offset = end;
         d->next_path++;

@@ -182,8 +182,8 @@ void dt_tokenizer_warn_of_other(const struct dt_tokenizer *t, const char *path, 
     if (dt_tokenizer_load(&own, model, &ignored) < 0)
         return;
     if (dt_tokenizer_fingerprint(own) != dt_tokenizer_fingerprint(t))
-        dt_program_warn("%s: is not the tokenizer in %s: the model may take its ids for other "
-                        "tokens",
+        dt_program_warn("warning: %s is not the tokenizer in %s: the model may take its ids for "
+                        "other tokens",
                         path, model);
     dt_tokenizer_free(own);
 }

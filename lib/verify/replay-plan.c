@@ -175,7 +175,11 @@ static int check_inputs(const struct dt_replay_plan *p, int stage, struct dt_err
             return refuse(stage, s, "the path of an input is empty or has a line feed", err);
         if (is_program(s, "dt-train") && in->file && !has_argument(s, "--init-from") &&
             strcmp(in->file, "trainer/manifest.json") == 0)
-            return refuse(stage, s, "it resumed a run that another command had begun", err);
+            return refuse(stage, s,
+                          has_argument(s, "--branch-from")
+                              ? "it is a branch of another run"
+                              : "it resumed a run that another command had begun",
+                          err);
     }
     return pipes > 1 ? refuse(stage, s, "it reads several pipes", err) : 0;
 }

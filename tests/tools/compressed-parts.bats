@@ -111,6 +111,20 @@ lines() {
     [ $failed -eq 1 ]
 }
 
+@test "a compressed file without a byte is an error of one part, wherever it is in the list" {
+    printf '{"text":"a"}\n{"text":"b"}\n' >a.jsonl
+    : >empty.gz
+    for files in 'a.jsonl empty.gz' 'empty.gz a.jsonl' 'empty.gz'; do
+        failed=0
+        for part in 0 1 2; do
+            # shellcheck disable=SC2086
+            dt-clean -q --part $part/3 $files >/dev/null 2>>said || failed=$((failed + 1))
+        done
+        [ "$failed" -eq 1 ]
+    done
+    grep -q '^dt-clean: empty.gz: ' said
+}
+
 @test "a damaged frame between parts is an error of one of them" {
     lines
     for p in piece.*; do zstd -qc $p; done >a.zst

@@ -26,7 +26,7 @@ setup() {
 @test "another tokenizer than the model's is named, and used" {
     dt-synth -n 100 --seed 9 | dt-vocab -q -s 290 -o other.json -
     dt-generate -m "$model" -t other.json -p 'Once' -n 4 2>said
-    [ "$(cat said)" = "dt-generate: other.json: is not the tokenizer in $model: the model may take its ids for other tokens" ]
+    [ "$(cat said)" = "dt-generate: warning: other.json is not the tokenizer in $model: the model may take its ids for other tokens" ]
     dt-generate -m "$model" -t "$BATS_FILE_TMPDIR/tok.json" -p 'Once' -n 4 2>said
     [ ! -s said ]
 }

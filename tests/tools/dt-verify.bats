@@ -516,6 +516,9 @@ END
         --set training.gradient_accumulation_steps=1 -t "$S/tok.json" -o run "$S/data"
     dt-train -q -j 1 "${tiny[@]}" --set data.shuffle=false --set training.batch_size=4 --set training.max_steps=6 \
         --set training.gradient_accumulation_steps=1 --branch-from run/latest -o branch "$S/data"
+    run dt-verify replay branch
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"cannot be replayed: it is a branch of another run"* ]]
     [ "$(jq .samples branch/latest/trainer/state.json)" -eq 16 ] # 4 steps of 2, and 2 of 4
     for number in {0..9}; do
         dt-cat --text --doc $number -t "$S/tok.json" "$S/data/train-00000.dts" >text
