@@ -93,7 +93,7 @@ setup() {
 }
 
 @test "losses: sums that are not brought to a new highest" {
-    plant cross-entropy.cu 'f->exp_sum *= __expf(f->most - most);' ''
+    plant cross-entropy.cu 'f->exp_sum *= __expf(f->most - zero);' ''
     caught cross-entropy
 }
 
