@@ -30,6 +30,7 @@ manpages-pl manpages-es""".split()
 LANGUAGES = """ar bg ca cs da de el en eo es et eu fa fi fr gl he hi hr hu id is it ja km ko lt lv mk
 mr nl no pl pt ro ru sk sl sr sv ta th tr uk vi zh""".split()
 SAME = {"nb": "no", "nn": "no", "iw": "he", "in": "id"}
+ENGLISH = frozenset("the and that with this which are from".split())
 CHARACTERS = (40, 400)  # of a sample
 SAMPLES = 12000         # of a language, at most
 HELD_OUT = 300
@@ -94,6 +95,12 @@ def read(path):
     return data.decode("utf-8", "replace")
 
 
+def is_english(text):
+    """Whether a paragraph of a translation was left in English: most words of other languages are not these."""
+    words = re.findall(r"\w+", text.lower())
+    return sum(w in ENGLISH for w in words) > 0.1 * len(words)
+
+
 def samples(text):
     """Pairs of language and text, in the order of paths."""
     for path in sorted(glob.glob(text + "/**", recursive=True)):
@@ -106,7 +113,7 @@ def samples(text):
                 yield language, translated
         elif language and re.search(r"\.(page|html|[1-8]\.gz)$", path):
             for part in paragraphs(path, read(path)):
-                yield language, part
+                yield "en" if is_english(part) else language, part
 
 
 # Scripts whose letters a text must mostly have.

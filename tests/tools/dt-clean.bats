@@ -1036,6 +1036,12 @@ L
     dt-clean -q --from lines --identify --rules ./de.rules german
 }
 
+@test "technical English is English, as the manual pages are" {
+    dt-clean -q --identify --from text "$ROOT"/man/man*/*.[157] "$ROOT"/*.md | jq -r .meta.lang >found
+    [ "$(wc -l <found)" -gt 40 ]
+    [ "$(sort -u found)" = en ]
+}
+
 @test "a text without letters has no language, and no score is above 1" {
     printf '%s\n' '😀😀😀' '12345 67890' '--- ---' '१२३' >lines
     printf '{"text":"   "}\n' >blanks
