@@ -221,10 +221,13 @@ int dt_notice_take(const char *path, int *file, struct dt_error *err)
 
 static bool write_line(int file, const struct dt_buffer *line)
 {
-    ssize_t n = 0;
-    for (size_t at = 0; at<line->size; at += n> 0 ? (size_t)n : 0)
-        if ((n = pwrite(file, line->data + at, line->size - at, (off_t)at)) < 0 && errno != EINTR)
+    size_t at = 0;
+    while (at < line->size) {
+        ssize_t n = pwrite(file, line->data + at, line->size - at, (off_t)at);
+        if (n < 0 && errno != EINTR)
             return false;
+        at += n > 0 ? (size_t)n : 0;
+    }
     return true;
 }
 

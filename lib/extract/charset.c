@@ -479,19 +479,21 @@ enum state { ASCII, ROMAN, KATAKANA, KANJI, STATES };
 
 static enum state escape_at(const char *p, size_t left)
 {
-    static const char *const escapes[] = {"(B", "(J", "(I", "$B", "$@"};
-    enum state state = ASCII;
-    if (*p != '\x1b' || left < 3)
-        return STATES;
-    while (state <= STATES && memcmp(p + 1, escapes[state], 2) != 0)
-        state++;
-    return state < STATES ? state : state == STATES ? KANJI : STATES;
+    static const struct {
+        const char *text;
+        enum state state;
+    } escapes[] = {{"(B", ASCII}, {"(J", ROMAN}, {"(I", KATAKANA}, {"$B", KANJI}, {"$@", KANJI}};
+    for (size_t i = 0; *p == '\x1b' && left >= 3 && i < sizeof escapes / sizeof *escapes; i++)
+        if (memcmp(p + 1, escapes[i].text, 2) == 0)
+            return escapes[i].state;
+    return STATES;
 }
 
 /* Appends the next character of ISO-2022-JP as EUC-JP, 0xff if it is none; its bytes. */
 static size_t add_euc(enum state state, const char *p, size_t left, struct dt_buffer *euc)
 {
-    bool graphic = *p > ' ' && *p<0x7f, pair = left> 1 && p[1] > ' ' && p[1] < 0x7f;
+    bool graphic = *p > ' ' && *p < 0x7f;
+    bool pair = left > 1 && p[1] > ' ' && p[1] < 0x7f;
     if (state == KATAKANA && graphic)
         dt_buffer_add_char(euc, '\x8e');
     if (state >= KATAKANA && graphic && (state == KATAKANA || pair))
