@@ -243,9 +243,10 @@ static bool stop_is_cut(const struct dt_words *w, size_t from, size_t dot)
     uint32_t before = w->chunk[dot - 1].point;
     if (w->traits & DT_WORD_TRAIT_ORDINAL && has(w, dot - 1, DT_CHARACTER_DIGIT))
         return false;
-    if (has(w, dot - 1,
-            DT_CHARACTER_DIGIT | DT_CHARACTER_LOWER | DT_CHARACTER_CLOSING | DT_CHARACTER_QUOTE) ||
-        before == '%' || before == '-' || before == '+' || before == 0xb2)
+    if (!(w->traits & DT_WORD_TRAIT_FEW_STOPS) &&
+        (has(w, dot - 1,
+             DT_CHARACTER_DIGIT | DT_CHARACTER_LOWER | DT_CHARACTER_CLOSING | DT_CHARACTER_QUOTE) ||
+         before == '%' || before == '-' || before == '+' || before == 0xb2))
         return true;
     return dot >= from + 2 && has(w, dot - 1, DT_CHARACTER_UPPER) &&
            has(w, dot - 2, DT_CHARACTER_UPPER);
@@ -536,6 +537,30 @@ static void split_chunk(struct dt_words *w)
     }
 }
 
+static bool is_of_word(const struct dt_words *w, size_t i)
+{
+    if (has(w, i,
+            DT_CHARACTER_LETTER | DT_CHARACTER_NUMBER | DT_CHARACTER_MARK | DT_CHARACTER_JOINS))
+        return true;
+    uint32_t c = w->chunk[i].point;
+    return (c == '.' || c == ',') && i > 0 && i + 1 < w->chunk_size &&
+           has(w, i - 1, DT_CHARACTER_DIGIT) && has(w, i + 1, DT_CHARACTER_DIGIT);
+}
+
+/* Words of letters and digits; a run of full stops or of hyphens is one mark. */
+static void split_marks(struct dt_words *w)
+{
+    for (size_t i = 0, end; i < w->chunk_size; i = end) {
+        uint32_t c = w->chunk[i].point;
+        bool word = is_of_word(w, i), repeats = c == '.' || c == '-';
+        end = i + 1;
+        while (end < w->chunk_size &&
+               (word ? is_of_word(w, end) : repeats && w->chunk[end].point == c))
+            end++;
+        add_characters(w, i, end);
+    }
+}
+
 /* Decodes the chunk at text, up to the next blank, or to where scripts that are written without
  * blanks begin or end; *unspaced: it is of these. */
 static size_t read_chunk(struct dt_words *w, const char *text, size_t size, bool *unspaced)
@@ -627,7 +652,9 @@ static size_t take_wide(struct dt_words *w, const char *text, size_t size)
         return n;
     }
     bool closes = kind & DT_CHARACTER_CLOSING && !(kind & DT_CHARACTER_ICON);
-    if (!(closes || (text[n] == '.' && last & DT_CHARACTER_LOWER)) ||
+    bool stops = text[n] == '.' && last & DT_CHARACTER_LOWER &&
+                 !(w->traits & DT_WORD_TRAIT_FEW_STOPS);
+    if (!(closes || stops) ||
         !ends_chunk(text + n + length, size - n - length))
         return 0;
     add_word(w, text, text + n, chars, letters);
@@ -666,7 +693,8 @@ static const unsigned char word_ends[256] = {
 /* Whether the stop after n letters is split from them. */
 static bool dot_is_mark(const struct dt_words *w, const char *text, size_t n)
 {
-    return dt_character_ascii_kinds[(int)text[n - 1]] & DT_CHARACTER_LOWER &&
+    return !(w->traits & DT_WORD_TRAIT_FEW_STOPS) &&
+           dt_character_ascii_kinds[(int)text[n - 1]] & DT_CHARACTER_LOWER &&
            !is_whole_word(w, text, n + 1);
 }
 
@@ -737,6 +765,8 @@ static size_t take_chunk(struct dt_words *w, const char *text, size_t size)
     size_t taken = read_chunk(w, text, size, &unspaced);
     if (unspaced)
         split_unspaced(w, text, taken);
+    else if (w->traits & DT_WORD_TRAIT_MARKS)
+        split_marks(w);
     else
         split_chunk(w);
     return taken;

@@ -41,7 +41,10 @@ enum dt_word_trait {
     DT_WORD_TRAIT_NO_COLON = 1 << 10,    /* nor a colon, */
     DT_WORD_TRAIT_NO_OPERATOR = 1 << 11, /* nor an operator between digits, */
     DT_WORD_TRAIT_NO_PERCENT = 1 << 12,  /* nor a per cent sign after one, */
-    DT_WORD_TRAIT_NO_RANGE = 1 << 13     /* nor a hyphen between digits */
+    DT_WORD_TRAIT_NO_RANGE = 1 << 13,    /* nor a hyphen between digits */
+    DT_WORD_TRAIT_FEW_STOPS = 1 << 14,   /* a full stop is split off only after two letters that are
+                                          * capitals or without case */
+    DT_WORD_TRAIT_MARKS = 1 << 15        /* every mark and symbol splits, but . and , in a number */
 };
 #define DT_WORD_TRAITS_ENGLISH (DT_WORD_TRAIT_ENGLISH | DT_WORD_TRAIT_DIGIT_HYPHEN)
 /* Those of a language by its code ("de", "deu_Latn"); "" is English. */

@@ -77,6 +77,20 @@ static void words_of_other_languages_are_cut_as_spacy_cuts_them(void **state)
     assert_words_of("it", "l'abcd it's", "l' abcd it 's");
     assert_words_of("sv", "abcd:efgh abcd-efgh", "abcd:efgh abcd-efgh");
     assert_words_of("pl", "12-efgh it's", "12 - efgh it's");
+    assert_words_of("ar", "abcd. AB. (ab). 12. it's \u0628\u0628. \u0628.",
+                    "abcd. AB . ( ab). 12. it's \u0628\u0628 . \u0628.");
+    assert_words_of("fa", "abcd. \u0628\u0628.", "abcd. \u0628\u0628 .");
+}
+
+/* Golden: load_word_tokenizer("cmn_Hani") of datatrove 0.10, which is jieba. */
+static void marks_split_in_languages_with_dictionaries(void **state)
+{
+    (void)state;
+    assert_words_of("zh", "apt-get /etc/passwd X.org v12.1 foo_bar (HTTP) e.g. ... -- A/B test.txt, ok.",
+                    "apt - get / etc / passwd X . org v12.1 foo _ bar ( HTTP ) e . g . ... -- "
+                    "A / B test . txt , ok .");
+    assert_words_of("cmn_Hani", "a@b-\u4e2d", "a @ b - \u4e2d");
+    assert_words_of("jpn_Jpan", "1,000 a,b", "1,000 a , b");
 }
 
 static void scripts_without_blanks_are_cut_into_characters(void **state)
@@ -138,13 +152,13 @@ static void a_bracket_before_a_text_does_not_change_its_words(void **state)
                                         "\xe3\x80\x82",
                                         "%",
                                         "\xc2\xb2"};
-    static const char *const languages[] = {"en", "de", "fr", "cs", "sv", "pl"};
+    static const char *const languages[] = {"en", "de", "fr", "cs", "sv", "pl", "ar", "zh"};
     struct dt_rng rng;
     struct dt_words plain = {0}, bracketed = {0};
     dt_rng_init(&rng, 1);
     for (int run = 0; run < 30000; run++) {
         char text[64] = "(";
-        const char *language = languages[dt_rng_below(&rng, 6)];
+        const char *language = languages[dt_rng_below(&rng, 8)];
         strcat(text, parts[dt_rng_below(&rng, 12)]);
         for (uint32_t k = dt_rng_below(&rng, 8); k > 0; k--)
             strcat(text, parts[dt_rng_below(&rng, dt_rng_below(&rng, 2) ? 12 : 35)]);
@@ -362,6 +376,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_are_cut_as_spacy_cuts_them),
         cmocka_unit_test(words_of_other_languages_are_cut_as_spacy_cuts_them),
+        cmocka_unit_test(marks_split_in_languages_with_dictionaries),
         cmocka_unit_test(scripts_without_blanks_are_cut_into_characters),
         cmocka_unit_test(a_bracket_before_a_text_does_not_change_its_words),
         cmocka_unit_test(sentences_end_at_stops_and_with_lines),

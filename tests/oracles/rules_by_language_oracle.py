@@ -7,13 +7,13 @@
 The rules are Gopher's and FineWeb's. Stop words are, as in FineWeb-2, the words with a frequency of
 at least 0.8 %, at least 8, and the limits of mean word length are those of the documents but for 1 %
 at each end, of words by datatrove's tokenizer of the language. dt-clean has the same numbers in a rule
-file, and takes the words of ICU for zh, ja and th. In Korean and Vietnamese words mean something
-else to datatrove, morphemes and compounds: there stop words and word lengths are those of dt's words,
-and the numbers of words are multiplied by the ratio of both. Both decide on each document. One line
-of JSON for each language.
+file. For zh, ja and th it takes the words of ICU, and the limits of their mean length. In Korean and
+Vietnamese words mean something else to datatrove, morphemes and compounds: there stop words and word
+lengths are those of dt's words, and the numbers of words are multiplied by the ratio of both. Both
+decide on each document. One line of JSON for each language.
 
 Needs dt on PATH, and datatrove with its tokenizers: pip install datatrove spacy indic-nlp-library
-kiwipiepy jieba sudachipy sudachidict_core pythainlp pyvi.
+'kiwipiepy<0.21' jieba sudachipy sudachidict_core pythainlp pyvi.
 """
 import argparse
 import collections
@@ -44,9 +44,14 @@ def settings(words):
     counts = collections.Counter(itertools.chain.from_iterable(words))
     total = sum(counts.values())
     stop = [w for i, (w, n) in enumerate(counts.most_common(60)) if n >= 0.008 * total or i < 8]
-    means = sorted(sum(map(len, w)) / len(w) for w in words if w)
+    return stop, *limits(sum(map(len, w)) / len(w) for w in words if w)
+
+
+def limits(means):
+    """Of the mean lengths but for 1 % at each end."""
+    means = sorted(means)
     cut = len(means) // 100
-    return stop, round(means[cut] - 0.005, 2), round(means[-1 - cut] + 0.005, 2)
+    return round(means[cut] - 0.005, 2), round(means[-1 - cut] + 0.005, 2)
 
 
 def by_datatrove(language, found, texts):
@@ -75,16 +80,28 @@ def rule_file(language, found, ratio):
                 yield line.strip()
 
 
-def by_dt(language, found, ratio, texts):
+def run_dt(language, rules, texts, *options):
+    """The objects that dt-clean writes."""
     with tempfile.TemporaryDirectory() as work:
         with open(f"{work}/rules", "w", encoding="utf-8") as f:
-            f.write("\n".join(rule_file(language, found, ratio)) + "\n")
+            f.write("\n".join(rules) + "\n")
         lines = (json.dumps({"id": str(i), "text": t, "meta": {"lang": language}})
                  for i, t in enumerate(texts))
-        run = subprocess.run(["dt-clean", "-q", "--line-ends", "keep", "--allow-empty", "--rules", f"{work}/rules"],
-                             input="\n".join(lines), capture_output=True, text=True, check=True)
-    kept = {json.loads(line)["id"] for line in run.stdout.splitlines()}
+        run = subprocess.run(["dt-clean", "-q", "--line-ends", "keep", "--allow-empty", *options, "--rules",
+                              f"{work}/rules"], input="\n".join(lines), capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def by_dt(language, found, ratio, texts):
+    kept = {document["id"] for document in run_dt(language, rule_file(language, found, ratio), texts)}
     return [str(i) in kept for i in range(len(texts))]
+
+
+def limits_of_dt(language, texts):
+    """Of mean word length, of ICU's words."""
+    name = "gopher-word-length-min"
+    found = run_dt(language, ["words: icu", f"{name}: 0"], texts, "--attributes")
+    return limits(document["attributes"]["dt__" + name][0][2] for document in found)
 
 
 def main():
@@ -102,6 +119,8 @@ def main():
         if language in OTHER_WORDS:
             own = [WORD.findall(t) for t in texts]
             mine, ratio = settings(own), sum(map(len, own)) / sum(map(len, words))
+        if language in WITHOUT_BLANKS:
+            mine = found[0], *limits_of_dt(language, texts)
         theirs, ours = by_datatrove(language, found, texts), by_dt(language, mine, ratio, texts)
         differ = sum(a != b for a, b in zip(ours, theirs))
         print(json.dumps({"language": language, "documents": len(texts), "kept_by_dt": sum(ours),
