@@ -21,6 +21,7 @@ struct dt_documents {
     struct dt_documents_options options;
     struct dt_document_range part; /* to be read, of the bytes of all files in order */
     uint64_t *sizes, offset;       /* of the files; of the next file in these bytes */
+    bool *shared;                  /* of the files: another one has the same base name */
     size_t most;                   /* bytes of a document */
     struct dt_threads *threads;
     struct dt_input *in; /* the file being read, or NULL between files; of it: */
@@ -82,6 +83,38 @@ static int find_sizes(struct dt_documents *d, struct dt_error *err)
     return 0;
 }
 
+/* The base name of a file; the host of a URL that ends with '/'. */
+static const char *short_name(const char *file, size_t *size)
+{
+    const char *base = dt_path_base(file), *host = strstr(file, "://");
+    bool is_host = *base == '\0' && host;
+    *size = is_host ? strcspn(host + 3, "/") : strlen(base);
+    return is_host ? host + 3 : base;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    size_t m, n;
+    const char *x = short_name(**(char *const *const *)a, &m);
+    const char *y = short_name(**(char *const *const *)b, &n);
+    int order = memcmp(x, y, m < n ? m : n);
+    return order ? order : (m > n) - (m < n);
+}
+
+/* Ids begin with the base name, so that a corpus may be elsewhere, unless two files share it. */
+static void find_shared_names(struct dt_documents *d)
+{
+    char *const **sorted = dt_alloc((size_t)d->count, sizeof *sorted);
+    d->shared = dt_alloc((size_t)d->count, sizeof *d->shared);
+    for (int i = 0; i < d->count; i++)
+        sorted[i] = &d->paths[i];
+    qsort(sorted, (size_t)d->count, sizeof *sorted, compare_names);
+    for (int i = 1; i < d->count; i++)
+        if (compare_names(&sorted[i - 1], &sorted[i]) == 0)
+            d->shared[sorted[i - 1] - d->paths] = d->shared[sorted[i] - d->paths] = true;
+    free(sorted);
+}
+
 int dt_documents_open(struct dt_documents **result, char *const *paths, int count,
                       const struct dt_documents_options *options, struct dt_error *err)
 {
@@ -99,6 +132,7 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
     d->options = *options;
     d->most = options->most ? options->most : DT_DOCUMENT_BYTES;
     d->threads = dt_threads_new(options->threads);
+    find_shared_names(d);
     int rc = find_sizes(d, err);
     rc = rc < 0 ? rc : dt_bad_lines_open(&d->bad_lines, &options->bad_lines, err);
     if (rc == 0 && options->list)
@@ -132,6 +166,7 @@ void dt_documents_close(struct dt_documents *d)
     free(d->first_partial);
     free(d->undivided);
     free(d->sizes);
+    free(d->shared);
     json_object_put(d->upstream);
     free(d);
 }
@@ -458,21 +493,16 @@ static void add_number(struct dt_buffer *b, uint64_t number)
     dt_buffer_append(b, p, (size_t)(digits + sizeof digits - p));
 }
 
-/* The base name of a file; the host of a URL that ends with '/'. */
-static void add_name(struct dt_buffer *b, const char *file)
-{
-    const char *base = dt_path_base(file), *host = strstr(file, "://");
-    if (*base == '\0' && host)
-        dt_buffer_append(b, host + 3, strcspn(host + 3, "/"));
-    else
-        dt_buffer_add_string(b, base);
-}
-
 /* The id of an unnamed document: name of its file and its number. */
 static int number_document(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
 {
+    size_t size;
+    const char *name = dt_input_name(d->in), *base = short_name(name, &size);
     DT_TRY(count_before(d, err));
-    add_name(&doc->id, dt_input_name(d->in));
+    if (d->shared[d->next_path - 1])
+        dt_buffer_add_string(&doc->id, name);
+    else
+        dt_buffer_append(&doc->id, base, size);
     dt_buffer_add_char(&doc->id, ':');
     add_number(&doc->id, d->before.records + d->number);
     return 0;

@@ -184,6 +184,18 @@ END
     [ "$(dt-extract -q --field html pages.jsonl | jq -c '[.id,.meta.a,.meta.title]')" = '["x",1,"Line"]' ]
 }
 
+@test "ids of files of one name are their paths" {
+    mkdir a b
+    html One >a/index.html
+    html Two >b/index.html
+    html Three >b/three.html
+    cp a/index.html ./'index.html:1'
+    [ "$(dt-extract -q a/index.html b/index.html b/three.html index.html:1 | jq -r .id | tr '\n' ' ')" = \
+        'a/index.html:1 b/index.html:1 three.html:1 index.html:1:1 ' ]
+    printf '%s\n' ./a/index.html ./b/index.html >list
+    for i in 0 1; do dt-extract -q --part $i/2 --files-from list; done | jq -r .id | cmp - <(sed 's/$/:1/' list)
+}
+
 @test "comments end where they end in a browser" {
     for comment in '<!---->' '<!-->' '<!--->' '<!-- a --!>' '<!-- -- > -->' '<!--[if !IE]><!-->'; do
         printf '<article><p>One. %s</p>%s<p>Two. %s</p><!-- <p>Three. %s</p> --><p>Four. %s</p></article>' \
