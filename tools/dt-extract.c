@@ -150,7 +150,7 @@ int main(int argc, char **argv)
     struct dt_documents_options reading = {.format = (enum dt_document_format)opt.from,
                                            .field = opt.field,
                                            .field_is_optional = false,
-                                           .allow_special = true};
+                                           .pages = true};
     const char *problem = dt_documents_check(opt.from, NULL);
     if (problem)
         dt_program_usage("%s", problem);

@@ -310,6 +310,7 @@ static struct dt_document_source source_of(const struct dt_documents *d, struct 
                                        .most = d->most,
                                        .guessed = d->options.format == DT_DOCUMENT_FORMAT_AUTO,
                                        .allow_special = d->options.allow_special,
+                                       .pages = d->options.pages,
                                        .threads = d->threads};
 }
 

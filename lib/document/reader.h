@@ -37,6 +37,7 @@ struct dt_document_source {
     bool continued;             /* in is not at the beginning of its file */
     bool has_nan;               /* JSON with NaN, Infinity and -Infinity, which become strings */
     bool allow_special;         /* <|endoftext|> and the like are text */
+    bool pages;                 /* a file of text is HTML */
     struct dt_threads *threads; /* that may parse */
 };
 

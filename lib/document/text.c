@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Documents as plain text. If the format was guessed and the text is ambiguous, the error says how
  * to name the format. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,21 @@ static int find_record(const struct dt_buffer *text, const char *name, struct dt
                    name, (unsigned long long)line_of(text, mark + 1));
 }
 
+/* A text must not become a page. */
+static int find_tag(const struct dt_buffer *text, const char *name, struct dt_error *err)
+{
+    const char *end = text->data + text->size;
+    for (const char *p = text->data; (p = memchr(p, '<', (size_t)(end - p))) != NULL;)
+        if (isalpha((unsigned char)*++p) || *p == '/' || *p == '!' || *p == '?')
+            return 0;
+    if (strspn(text->data, " \t\r\n") == text->size)
+        return 0;
+    return dt_fail(err, DT_EFORMAT,
+                   "%s: is not HTML: it has no tag; dt-clean reads text, --from text takes any "
+                   "file for a page",
+                   name);
+}
+
 /* Checks beyond the head of the file. */
 static int check_guess(const struct reader *r, const struct dt_buffer *text, struct dt_error *err)
 {
@@ -106,6 +122,8 @@ static int check_guess(const struct reader *r, const struct dt_buffer *text, str
     if (what)
         return dt_input_refuse(r->source.in, what, err);
     DT_TRY(find_record(text, name, err));
+    if (r->source.pages)
+        return find_tag(text, name, err);
     return r->source.allow_special ? 0 : find_separators(text, name, err);
 }
 

@@ -395,6 +395,19 @@ END
     assert_one_line_error dt-extract
 }
 
+@test "a text is not a page" {
+    printf 'Notes: 1 < 2, and a <- b.\n' >notes.txt
+    html One >page.html
+    for files in notes.txt 'page.html notes.txt'; do
+        run dt-extract -q $files
+        assert_one_line_error dt-extract
+        [[ "$output" == 'dt-extract: notes.txt: is not HTML: it has no tag; dt-clean reads text, '* ]]
+    done
+    [ "$(dt-extract -q --from text notes.txt | jq -r .text)" = 'Notes: 1 < 2, and a <- b.' ]
+    printf '<p>A page that explains <|endoftext|>, and is long enough for a text of some words.' >special
+    [ "$(dt-extract -q special | wc -l)" -eq 1 ]
+}
+
 @test "without the plug-in the error says what to install" {
     html File >page.html
     DT_ENGINES=$T run dt-extract page.html
