@@ -69,8 +69,8 @@ struct dt_documents_options {
     size_t most;           /* bytes of a document, of which its line of JSON may have four times
                               as many; 0 is DT_DOCUMENT_BYTES; a longer one is an error */
     bool allow_special;    /* DT_DOCUMENT_FORMAT_AUTO takes <|endoftext|> and the like as text */
-    bool pages;            /* files of text are pages of HTML: DT_DOCUMENT_FORMAT_AUTO refuses one
-                              without a tag */
+    bool pages;            /* files of text are pages of HTML: an empty one is a document, and
+                              DT_DOCUMENT_FORMAT_AUTO refuses one without a tag */
     const char *field; /* member that holds the text, or a path a.b, or a column; NULL is "text",
                           and DT_DOCUMENT_RECORD too, but then a record may be without it;
                           DT_DOCUMENT_FORMAT_JSON also takes a list and a member: a.b[].c */

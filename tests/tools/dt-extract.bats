@@ -393,6 +393,12 @@ END
     : >empty
     run dt-extract -q empty
     assert_one_line_error dt-extract
+    [[ "$output" == *'no document came out: 1 in, 0 out (dropped: 1 no-text)' ]]
+    html One >page.html
+    gzip -n <empty >empty.html.gz
+    dt-extract -o out --rejects rejects empty page.html empty.html.gz 2>err
+    grep -qF '3 in, 1 out (dropped: 2 no-text)' err
+    [ "$(jq -r .id rejects | tr '\n' ' ')" = 'empty:1 empty.html.gz:1 ' ]
 }
 
 @test "a text is not a page" {
