@@ -37,6 +37,8 @@ struct dt_documents {
     struct dt_stream_check stream; /* of the file being read */
     char *undivided;       /* name of a file of one frame, of which this is not the only part */
     char *first_partial;   /* error of a stream, if options.partial */
+    char *first_html;      /* name of a file of text that is HTML */
+    uint64_t html;         /* their number */
     bool ended;            /* all inputs were read */
     bool cuts;             /* some file was split at separators */
     uint64_t separators;   /* of the files already closed */
@@ -164,6 +166,7 @@ void dt_documents_close(struct dt_documents *d)
     dt_sha256_release(&d->hash);
     dt_bad_lines_release(&d->bad_lines);
     free(d->first_partial);
+    free(d->first_html);
     free(d->undivided);
     free(d->sizes);
     free(d->shared);
@@ -208,7 +211,20 @@ struct dt_documents_losses dt_documents_losses(const struct dt_documents *d)
                                         .first_skipped = d->bad_lines.first,
                                         .first_partial = d->first_partial,
                                         .undivided = d->undivided,
+                                        .html = d->html,
+                                        .first_html = d->first_html,
                                         .missing_separator = missing ? d->options.separator : NULL};
+}
+
+/* HTML is text, as source code is, but few mean its tags. */
+static void note_html(struct dt_documents *d, const char *head, size_t size)
+{
+    if (d->options.format != DT_DOCUMENT_FORMAT_AUTO || d->options.pages ||
+        d->reader != dt_document_reader_at(DT_DOCUMENT_FORMAT_TEXT) ||
+        !dt_file_type_is_html(head, size))
+        return;
+    if (d->html++ == 0)
+        d->first_html = dt_strdup(dt_input_name(d->in));
 }
 
 /* Chooses the reader: by the option, else by the content of the file, else by its name, else text.
@@ -417,6 +433,7 @@ static int open_next(struct dt_documents *d, struct dt_error *err)
     DT_TRY(dt_input_peek(d->in, &head, &size, err));
     DT_TRY(check_arrival(d, size, err));
     DT_TRY(choose_reader(d, head, size, err));
+    note_html(d, head, size);
     if (size > 0)
         DT_TRY(check_field(d, err));
     DT_TRY(limit_to_part(d, &mine, err));

@@ -112,6 +112,8 @@ struct dt_documents_losses {
     const char *first_skipped;     /* "FILE:LINE: reason", or NULL; borrowed, as the next */
     const char *first_partial;     /* the same of streams that were cut or changed */
     const char *undivided;         /* a compressed file that is not divided among parts, or NULL */
+    uint64_t html;                 /* files of HTML that were read as text, without --from text */
+    const char *first_html;        /* the name of the first, or NULL */
     const char *missing_separator; /* separator that no input contains, or NULL */
 };
 struct dt_documents_losses dt_documents_losses(const struct dt_documents *docs);

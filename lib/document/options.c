@@ -57,6 +57,14 @@ void dt_reading_options_report(const struct dt_documents *documents)
         dt_program_warn("%s: is one piece of compressed data, which is not divided: this part has "
                         "all its documents; outputs of dt named .gz or .zst can be divided",
                         losses.undivided);
+    if (losses.html == 1)
+        dt_program_warn("%s: is a page of HTML, read as text with its tags; dt-extract takes its "
+                        "text alone",
+                        losses.first_html);
+    if (losses.html > 1)
+        dt_program_warn("%" PRIu64 " files are pages of HTML, read as text with their tags; "
+                        "dt-extract takes their text alone; the first is %s",
+                        losses.html, losses.first_html);
     if (losses.missing_separator)
         dt_program_warn("separator '%s' not found: each input is one document",
                         losses.missing_separator);

@@ -545,6 +545,22 @@ const struct dt_file_type *dt_file_type_suspect(const char *text, size_t size)
     return count.lines > 1 && count.arrays == count.lines ? &arrays : NULL;
 }
 
+static bool begins_word(const char *text, size_t size, size_t at, const char *word)
+{
+    size_t n = strlen(word);
+    return at + n < size && strncasecmp(text + at, word, n) == 0 &&
+           !isalnum((unsigned char)text[at + n]);
+}
+
+bool dt_file_type_is_html(const char *text, size_t size)
+{
+    size_t i = first_character(text, size);
+    const char *end = begins_word(text, size, i, "<?xml") ? memchr(text + i, '>', size - i) : NULL;
+    if (end)
+        i = skip_space(text, size, (size_t)(end - text) + 1);
+    return begins_word(text, size, i, "<!doctype html") || begins_word(text, size, i, "<html");
+}
+
 /* --- names ------------------------------------------------------------------------------------ */
 
 /* Types that are recognized by file name only. */

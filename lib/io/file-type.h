@@ -42,6 +42,8 @@ const struct dt_file_type *dt_file_type_recognize(const char *head, size_t size)
 /* What unrecognized text may be meant as when --from does not say: JSON Lines with a damaged or
  * preceding first line, or lines of other JSON; or NULL. */
 const struct dt_file_type *dt_file_type_suspect(const char *text, size_t size);
+/* Whether text is a page of HTML, by a document type or the element html at its beginning. */
+bool dt_file_type_is_html(const char *text, size_t size);
 /* The type that the file name's suffix indicates, before .gz and the like; or NULL. */
 const struct dt_file_type *dt_file_type_named(const char *path);
 /* The codec (io/codec.h) that the file name's suffix indicates, .gz .zst .xz .bz2 .lz4; or NULL. */

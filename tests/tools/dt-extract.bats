@@ -414,6 +414,18 @@ END
     [ "$(dt-extract -q special | wc -l)" -eq 1 ]
 }
 
+@test "a page that is read as text is named" {
+    html One >page.html
+    printf '<?xml version="1.0"?>\n<!DOCTYPE HTML>\n<p>Two.' | gzip >two.html.gz
+    printf '<htmlx> is not a page' >text
+    dt-clean -q page.html >out.jsonl 2>err
+    [ "$(cat err)" = 'dt-clean: page.html: is a page of HTML, read as text with its tags; dt-extract takes its text alone' ]
+    dt-clean -q text two.html.gz page.html >out.jsonl 2>err
+    grep -q '^dt-clean: 2 files are pages of HTML, .* the first is two.html.gz$' err
+    { dt-clean -q --from text page.html; dt-clean -q text; dt-extract -q page.html; } >out.jsonl 2>err
+    [ ! -s err ]
+}
+
 @test "without the plug-in the error says what to install" {
     html File >page.html
     DT_ENGINES=$T run dt-extract page.html
