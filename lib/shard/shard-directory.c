@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/program.h"
 #include "json/json.h"
 
 #define SYNCED_ALONE 8 /* shards: a syncfs also waits for the data of other programs */
@@ -134,6 +135,47 @@ static int remove_shards(const struct dt_shard_directory *d, struct json_object 
     return rc;
 }
 
+/* The names of splits of which the directory has shards, but m has none; *shards: their number. */
+static struct json_object *lost_splits(const struct dt_shard_directory *d,
+                                       const struct dt_manifest *m, int *shards)
+{
+    struct json_object *splits = dt_json_new_object();
+    DIR *dir = opendir(d->path);
+    *shards = 0;
+    for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+        if (!dt_manifest_is_shard_name(e->d_name))
+            continue;
+        char *split = dt_strndup(e->d_name, (size_t)(strrchr(e->d_name, '-') - e->d_name));
+        bool is_lost = dt_manifest_find(m, split) == NULL;
+        *shards += is_lost;
+        if (is_lost && !has_name(splits, split))
+            dt_json_object_add(splits, split, dt_json_new_boolean(true));
+        free(split);
+    }
+    if (dir)
+        closedir(dir);
+    return splits;
+}
+
+/* Says that shards which no new one replaces are about to be removed. */
+static void warn_lost(const struct dt_shard_directory *d, const struct dt_manifest *m)
+{
+    struct dt_buffer names = DT_BUFFER_EMPTY;
+    int shards;
+    struct json_object *splits = lost_splits(d, m, &shards);
+    json_object_object_foreach(splits, name, unused)
+    {
+        (void)unused;
+        dt_buffer_printf(&names, "%s%s", names.size > 0 ? ", " : "", name);
+    }
+    if (shards > 0)
+        dt_program_warn("%s: %d shard%s of an earlier run removed, of splits that this one does "
+                        "not have: %s",
+                        d->path, shards, shards == 1 ? "" : "s", names.data);
+    dt_buffer_release(&names);
+    json_object_put(splits);
+}
+
 /* Gives the file its first name besides, and the entry that name. */
 static int link_first_name(const struct dt_shard_directory *d, struct dt_manifest_shard *shard,
                            struct dt_error *err)
@@ -178,6 +220,8 @@ int dt_shard_directory_publish(struct dt_shard_directory *d, struct dt_manifest 
     if (rc < 0)
         (void)!remove_shards(d, names, true, old, &ignored);
     rc = rc < 0 ? rc : dt_sync_directory(d->path, err);
+    if (rc == 0)
+        warn_lost(d, m);
     rc = rc < 0 ? rc : remove_shards(d, names, false, names, err);
     json_object_put(names);
     json_object_put(old);

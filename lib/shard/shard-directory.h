@@ -46,9 +46,9 @@ char *dt_shard_directory_stage(const struct dt_shard_directory *d, const char *f
 int dt_shard_directory_commit(struct dt_shard_directory *d, struct dt_output *out,
                               struct dt_error *err) DT_MUST_CHECK;
 /* Moves the shards of m that the old index.json does not list to the directory, writes index.json,
- * removes the shards that it does not list, and then gives those of m names without
- * DT_ALTERNATE_SUFFIX. After a failure index.json and the shards that it lists are the old or the
- * new ones. */
+ * removes the shards that it does not list, with a warning if they are of other splits, and then
+ * gives those of m names without DT_ALTERNATE_SUFFIX. After a failure index.json and the shards
+ * that it lists are the old or the new ones. */
 int dt_shard_directory_publish(struct dt_shard_directory *d, struct dt_manifest *m,
                                struct dt_error *err) DT_MUST_CHECK;
 /* Removes files that were not published. */

@@ -129,6 +129,19 @@ assert_unfinished() {
     [ "$(ls out)" = "$(printf 'index.json\nnotes.txt\ntrain-00000.dts')" ]
 }
 
+@test "splits of an earlier run that are removed are named" {
+    dt-shard -o out --split val=0.1 --split test=0.1 --tokens-per-shard 3000 all.dts
+    before=$(ls out/val-* out/test-* | wc -l)
+    dt-shard -o out --split val=0.1 --split test=0.1 all.dts 2>err
+    [ ! -s err ]
+    dt-shard -o out --split val=0.1 --split test=0.1 --tokens-per-shard 3000 all.dts 2>err
+    dt-shard -o out all.dts 2>>err
+    [[ "$(cat err)" =~ ^"dt-shard: out: $before shards of an earlier run removed, of splits that this one does not have: "(test, val|val, test)$ ]]
+    [ "$(ls out)" = "$(printf 'index.json\ntrain-00000.dts')" ]
+    dt-shard -o out --append all.dts 2>err
+    [ ! -s err ]
+}
+
 @test "an empty split is an error that names a remedy" {
     dt-tokenize -t tok.json --from text "$ROOT/LICENSE" -o one.dts
     run dt-shard -o out --split val=0.1 one.dts
