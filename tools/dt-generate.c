@@ -35,7 +35,7 @@ static struct {
     struct dt_string_list stops;
     long seed, samples, threads, logprobs, context;
     struct dt_generation how;
-    bool no_eot, chat, json;
+    bool no_eot, chat, json, quiet;
 } opt = {.prompt = "",
          .device = "cpu",
          .output = "-",
@@ -112,6 +112,7 @@ static const struct dt_option options[] = {
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N",
      "use N threads (default: at most all processors, by the time of steps)", .min = 1,
      .max = 4096},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "with --chat, write no '> ' before messages"},
     {NULL},
 };
 
@@ -589,7 +590,7 @@ static int converse(struct generation *g, struct dt_error *err)
     struct dt_input *in = NULL;
     struct dt_buffer line = DT_BUFFER_EMPTY;
     struct json_object *record = new_conversation();
-    bool found = true, asks = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+    bool found = true, asks = !opt.quiet && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
     int rc = 0;
     for (uint64_t turn = 0; rc == 0 && found; turn++) {
         if (asks)

@@ -18,7 +18,7 @@ static struct {
     struct dt_string_list set, machine;
     long devices, search, best, seed;
     double stragglers;
-    bool json, validate;
+    bool json, validate, quiet;
 } opt = {.cluster = "8xh100", .best = 10, .seed = 1, .stragglers = -1};
 
 static const struct dt_option options[] = {
@@ -48,6 +48,7 @@ static const struct dt_option options[] = {
     {"validate", 0, DT_OPTION_FLAG, &opt.validate, NULL,
      "compare with published figures, or with those of FILE"},
     {"json", 0, DT_OPTION_FLAG, &opt.json, NULL, "print one JSON object"},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "show no progress"},
     {NULL},
 };
 
@@ -55,9 +56,10 @@ enum { PLAN, SEARCH, VALIDATE };
 
 static const struct dt_use uses[] = {
     [PLAN] = {"", "", NULL,
-              "config set cluster machine devices measured stragglers seed trace json"},
+              "config set cluster machine devices measured stragglers seed trace json "
+              "quiet"},
     [SEARCH] = {"--search", "", "search",
-                "config set cluster machine best measured stragglers seed json"},
+                "config set cluster machine best measured stragglers seed json quiet"},
     [VALIDATE] = {"--validate", "[FILE]", "validate", "json"},
     {NULL},
 };
@@ -176,7 +178,7 @@ static int run(struct dt_error *err)
         request.simulation.spread = opt.stragglers;
     request.simulation.seed = (uint64_t)opt.seed;
     DT_TRY(dt_plan_check_ranks(&cluster, opt.cluster, opt.search, err));
-    dt_progress_init(&progress, false);
+    dt_progress_init(&progress, opt.quiet);
     request.simulation.progress = &progress;
     return opt.search ? search(&request, err) : plan(&request, &layout, err);
 }

@@ -31,7 +31,7 @@ static struct {
     int split_by, layout;
     long length, padding_id, loss_after, seed, memory;
     long tokens_per_shard, level, threads;
-    bool shuffle, append, allow_empty, join, symbolic;
+    bool shuffle, append, allow_empty, join, symbolic, quiet;
 } opt = {.tokens_per_shard = 100000000,
          .level = 3,
          .padding_id = -1,
@@ -77,6 +77,7 @@ static const struct dt_option options[] = {
      .max = 19},
     {"threads", 'j', DT_OPTION_INT, &opt.threads, "N", "compress on N threads (default: all)",
      .min = 1, .max = 1024},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "show no progress"},
     {NULL}};
 
 static const struct dt_command command = {
@@ -292,7 +293,7 @@ static int shard(const struct dt_sharder_options *how, struct dt_shard_reader *f
     struct dt_buffer provenance = DT_BUFFER_EMPTY;
     struct dt_shard_info info = *dt_shard_reader_info(first);
     struct target t = {0};
-    dt_progress_init(&t.progress, false);
+    dt_progress_init(&t.progress, opt.quiet);
     int rc = check_inputs(&info, sources, &provenance, err);
     info.provenance = provenance.data;
     if (rc == 0)

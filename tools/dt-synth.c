@@ -15,7 +15,7 @@
 static struct {
     const char *output;
     long documents, bytes, seed;
-    bool entropy, summary;
+    bool entropy, summary, quiet;
 } opt = {.output = "-", .documents = -1, .bytes = -1};
 
 static const struct dt_option options[] = {
@@ -30,6 +30,7 @@ static const struct dt_option options[] = {
      .without = "entropy"},
     {"entropy", 0, DT_OPTION_FLAG, &opt.entropy, NULL,
      "print the entropy of a document in nats and stop"},
+    {"quiet", 'q', DT_OPTION_FLAG, &opt.quiet, NULL, "show no progress"},
     {NULL}};
 
 static const struct dt_command command = {
@@ -54,7 +55,7 @@ static int write_stories(const struct dt_grammar *grammar, struct dt_output *out
     struct dt_document_writer documents = dt_document_writer_to(out, DT_DOCUMENT_OUTPUT_JSONL);
     struct dt_progress progress;
     documents.lineage = lineage;
-    dt_progress_init(&progress, dt_output_is_terminal(opt.output));
+    dt_progress_init(&progress, opt.quiet || dt_output_is_terminal(opt.output));
     int rc = 0;
     for (; rc == 0 && !finished(t); t->documents++) {
         t->logprob += dt_stories_write(grammar, (uint64_t)opt.seed, t->documents, &doc);

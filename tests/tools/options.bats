@@ -64,3 +64,19 @@ setup() {
     assert_one_line_error dt-train
     [[ "$output" == *"data.train_split names 'test', but alone.dts is not divided into splits" ]]
 }
+
+@test "programs that show progress show none with -q" {
+    need_terminal
+    for tool in $(cd "$ROOT/tools" && grep -l dt_progress_init dt-*.c) dt-generate.c; do
+        "${tool%.c}" --help | grep -q -- '-q, --quiet' || { echo "$tool"; return 1; }
+    done
+    progress() { # COMMAND: how often it drew a line over another
+        script -qec "$1" /dev/null </dev/null | tr -cd '\r' | wc -c
+    }
+    [ "$(progress 'dt-synth -n 100 -o docs.jsonl')" -gt 0 ]
+    [ "$(progress 'dt-synth -q -n 100 -o docs.jsonl')" -eq 0 ]
+    dt-vocab -q -s 300 -o tok.json docs.jsonl 2>/dev/null
+    dt-tokenize -q -t tok.json -o docs.dts docs.jsonl
+    [ "$(progress 'dt-shard -o data docs.dts')" -gt 0 ]
+    [ "$(progress 'dt-shard -q -o data docs.dts')" -eq 0 ]
+}
