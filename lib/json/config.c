@@ -193,6 +193,56 @@ static const char *find_by_key(const struct dt_setting *schema, const char *name
     return NULL;
 }
 
+static bool is_section(const struct dt_setting *schema, const char *name)
+{
+    size_t n = strlen(name);
+    for (; schema->name; schema++)
+        if (strncmp(schema->name, name, n) == 0 && schema->name[n] == '.')
+            return true;
+    return false;
+}
+
+/* The distinct sections of a schema, ended by NULL, whose memory is text. */
+static void list_sections(const struct dt_setting *schema, struct dt_buffer *text,
+                          const char *names[MAX_SECTIONS + 1])
+{
+    size_t starts[MAX_SECTIONS];
+    int count = 0;
+    for (const struct dt_setting *s = schema; s->name; s++) {
+        int n = (int)strcspn(s->name, ".");
+        const char *last = count ? text->data + starts[count - 1] : "";
+        if (strncmp(last, s->name, (size_t)n) == 0 && last[n] == '\0')
+            continue;
+        assert(count < MAX_SECTIONS);
+        starts[count++] = text->size;
+        dt_buffer_append(text, s->name, (size_t)n);
+        dt_buffer_add_char(text, '\0');
+    }
+    for (int i = 0; i < count; i++)
+        names[i] = text->data + starts[i];
+    names[count] = NULL;
+}
+
+static int unknown_section(const struct dt_setting *schema, const char *name, const char *place,
+                           struct dt_error *err)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY, all = DT_BUFFER_EMPTY;
+    const char *names[MAX_SECTIONS + 1];
+    list_sections(schema, &text, names);
+    const char *near = dt_program_did_you_mean(name, names);
+    if (near == NULL && strchr(name, '.') == NULL) /* a key without its section */
+        near = find_by_key(schema, name);
+    for (int i = 0; names[i]; i++)
+        dt_buffer_printf(&all, "%s%s", i ? ", " : "", names[i]);
+    int rc = near ? dt_fail(err, DT_EINVALID, "%sunknown section '%s': did you mean '%s'?", place,
+                            name, near)
+                  : dt_fail(err, DT_EINVALID, "%sunknown section '%s': the sections are %s", place,
+                            name, all.data);
+    dt_buffer_release(&text);
+    dt_buffer_release(&all);
+    return rc;
+}
+
 static int unknown(const struct dt_setting *schema, const char *name, const char *place,
                    struct dt_error *err)
 {
@@ -207,6 +257,11 @@ static int unknown(const struct dt_setting *schema, const char *name, const char
     if (near)
         return dt_fail(err, DT_EINVALID, "%sunknown key '%s': did you mean '%s'?", place, name,
                        near);
+    char *section = dt_strndup(name, strcspn(name, "."));
+    bool is_other = strchr(name, '.') && !is_section(schema, section);
+    int rc = is_other ? unknown_section(schema, section, place, err) : 0;
+    free(section);
+    DT_TRY(rc);
     return dt_fail(err, DT_EINVALID, "%sunknown key '%s'%s", place, name,
                    strchr(name, '.') ? "" : ": a key is SECTION.NAME");
 }
@@ -401,33 +456,6 @@ static int read_value(struct walk *w, const char *name, yaml_mark_t mark, struct
     return set_once(w, s, name, text, err);
 }
 
-static bool is_section(const struct dt_setting *schema, const char *name)
-{
-    size_t n = strlen(name);
-    for (; schema->name; schema++)
-        if (strncmp(schema->name, name, n) == 0 && schema->name[n] == '.')
-            return true;
-    return false;
-}
-
-static int unknown_section(struct walk *w, const char *name, yaml_mark_t mark, struct dt_error *err)
-{
-    char sections[MAX_SECTIONS + 1][32] = {""};
-    const char *names[MAX_SECTIONS + 1] = {NULL};
-    int count = 0;
-    for (const struct dt_setting *s = w->schema; s->name; s++) {
-        snprintf(sections[count], sizeof *sections, "%.*s", (int)strcspn(s->name, "."), s->name);
-        if (count == 0 || strcmp(sections[count - 1], sections[count]) != 0) {
-            assert(count < MAX_SECTIONS);
-            names[count] = sections[count];
-            count++;
-        }
-    }
-    const char *near = dt_program_did_you_mean(name, names);
-    return dt_fail(err, DT_EINVALID, "%sunknown section '%s'%s%s%s", place_of(w, mark), name,
-                   near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
-}
-
 static int read_section(struct walk *w, const char *section, struct dt_error *err)
 {
     DT_TRY(next(w, err));
@@ -465,7 +493,7 @@ static int read_document(struct walk *w, struct dt_error *err)
         char section[64];
         snprintf(section, sizeof section, "%s", (const char *)w->event.data.scalar.value);
         if (!is_section(w->schema, section))
-            return unknown_section(w, section, mark, err);
+            return unknown_section(w->schema, section, place_of(w, mark), err);
         char marked[70];
         snprintf(marked, sizeof marked, " %s ", section);
         if (strstr(sections_seen, marked))

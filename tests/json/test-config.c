@@ -157,9 +157,12 @@ static void unknown_names_are_named_with_the_likely_one(void **state)
     assert_refused("run:\n  sc: 1\n", "2:3: unknown key 'run.sc': did you mean 'run.step_count'?");
     assert_refused("run:\n  xylophone: 1\n", "2:3: unknown key 'run.xylophone'");
     assert_refused("rum:\n  steps: 1\n", "1:1: unknown section 'rum': did you mean 'run'?");
-    assert_refused("look:\n  name: a\nzzzzzz:\n", "3:1: unknown section 'zzzzzz'");
-    assert_refused("run.steps: 1\n", "1:1: unknown section 'run.steps'");
-    assert_refused("'': 1\n", "1:1: unknown section ''");
+    assert_refused("look:\n  name: a\nzzzzzz:\n",
+                   "3:1: unknown section 'zzzzzz': the sections are run, look, other");
+    assert_refused("run.steps: 1\n",
+                   "1:1: unknown section 'run.steps': the sections are run, look, other");
+    assert_refused("color: 1\n", "1:1: unknown section 'color': did you mean 'look.color'?");
+    assert_refused("'': 1\n", "1:1: unknown section '': the sections are run, look, other");
 }
 
 static void what_is_given_twice_is_refused(void **state)
@@ -306,6 +309,8 @@ static void bad_overrides_are_named(void **state)
                             "--set: unknown key 'run.stepz': did you mean 'run.steps'?");
     assert_override_refused("stepz=1", "--set: unknown key 'stepz': a key is SECTION.NAME");
     assert_override_refused("sc=1", "--set: unknown key 'sc': did you mean 'run.step_count'?");
+    assert_override_refused("looks.xylophone=1",
+                            "--set: unknown section 'looks': did you mean 'look'?");
     assert_override_refused("=1", "--set: unknown key '': a key is SECTION.NAME");
     assert_override_refused("run.steps=", "--set: run.steps must be a whole number, not ''");
     assert_override_refused("run.steps='5'", "--set: run.steps must be a whole number, not ''5''");
