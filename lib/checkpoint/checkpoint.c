@@ -562,11 +562,17 @@ static int read_progress(const char *directory, struct dt_progress_state *progre
                          struct dt_error *err)
 {
     uint64_t data;
+    char hex[2][DT_HASH_HEX];
     DT_TRY(dt_checkpoint_read_progress(directory, progress, &data, err));
     if (use == DT_CHECKPOINT_BRANCH || data == identity->data)
         return 0;
-    return dt_fail(err, DT_EINVALID, "%s/" STATE_FILE ": the run was trained on other data%s",
-                   directory, *identity->settings->data.stages ? ", or in other data.stages" : "");
+    return dt_fail(err, DT_EINVALID,
+                   "%s/" STATE_FILE ": the run was trained on other data%s: the fingerprint of "
+                   "its tokens is %s, but that of '%s' is %s; trainer/lineage.txt there has its "
+                   "commands",
+                   directory, *identity->settings->data.stages ? ", or in other data.stages" : "",
+                   dt_hash_hex(data, hex[0]), identity->data_name,
+                   dt_hash_hex(identity->data, hex[1]));
 }
 
 int dt_checkpoint_load(const char *directory, struct dt_train_state *state,

@@ -34,6 +34,7 @@ struct dt_run_identity {
     const struct dt_settings *settings;
     uint32_t eot;                /* end-of-text id; UINT32_MAX: none */
     uint64_t data;               /* fingerprint of the training split, which a resume compares */
+    const char *data_name;       /* of its file or directory, for errors */
     const char *tokenizer_path;  /* copied into checkpoints; NULL: none */
     const char *base;            /* path of the model that an adapter is of; NULL: no adapter */
     uint64_t base_hash;          /* of its parameters (dt_adapter_base_hash) */

@@ -172,7 +172,10 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
     DT_TRY(check_length(t, t->train, t->settings.data.train_split, o->data, err));
     DT_TRY(dt_dataset_samples(t->train, dt_training_row(t), &t->samples, err));
     t->identity = (struct dt_run_identity){
-        .settings = &t->settings, .eot = info->eot, .tokenizer_path = t->tokenizer_path};
+        .settings = &t->settings,
+        .eot = info->eot,
+        .data_name = *t->settings.data.stages ? t->settings.data.stages : o->data,
+        .tokenizer_path = t->tokenizer_path};
     DT_TRY(fingerprint(t->train, &t->identity.data, err));
     DT_TRY(dt_training_begin_branch(t, err));
     DT_TRY(dt_settings_limit_steps(&t->settings, t->samples, o->settings_path, err));

@@ -115,7 +115,7 @@ branch() {
     dt-train "${staged[@]}" -o parted >parted.hash
     cmp staged.hash parted.hash
     run -1 dt-train "${staged[@]}" --set "data.stages=$data:1k,$better" -o parted
-    [[ $output == *"trained on other data, or in other data.stages" ]]
+    [[ $output == *"trained on other data, or in other data.stages: the fingerprint "* ]]
     grep -q "better" staged/latest/trainer/lineage.json
     for wrong in "$data" "$data:0,$better" "$data,$better" "$data:1k,$better:1k" "$data:1k,"; do
         [ "$wrong" = "$data" ] && continue

@@ -95,6 +95,23 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/metrics.jsonl"; }
     [[ "$output" == *"data"* ]]
 }
 
+@test "a resume with other data or another tokenizer names both" {
+    dt-shard -o a all.dts
+    dt-synth -n 300 --seed 9 >others.jsonl
+    dt-tokenize -q -t tok.json others.jsonl | dt-shard -o b
+    dt-vocab -q -s 300 -o other.json others.jsonl 2>/dev/null
+    dt-tokenize -q -t other.json docs.jsonl | dt-shard -o c
+    train r a
+    data=$(sed -n 's/.*"data": *"\([0-9a-f]*\)".*/\1/p' r/latest/trainer/state.json)
+    for other in b c; do
+        run train r $other --set training.max_steps=8
+        assert_one_line_error dt-train
+        [[ "$output" =~ "trained on other data: the fingerprint of its tokens is $data, but that of '$other' is "[0-9a-f]{16}"; trainer/lineage.txt there has its commands"$ ]]
+        [[ "$output" != *"$data"*"$data"* ]]
+    done
+    grep -q 'a$' r/latest/trainer/lineage.txt
+}
+
 @test "text is tokenized during training, and resumes" {
     for layout in list padded; do
         whole=$(train whole-$layout docs.jsonl -t tok.json --set data.layout=$layout)
