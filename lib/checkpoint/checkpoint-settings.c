@@ -81,10 +81,12 @@ static int refuse(const char *directory, const struct dt_setting *different,
     struct dt_buffer then = DT_BUFFER_EMPTY, asked = DT_BUFFER_EMPTY;
     dt_config_print_value(different, saved, &then);
     dt_config_print_value(different, now, &asked);
+    bool is_vocabulary = strcmp(different->name, "model.vocab_size") == 0;
     int rc = dt_fail(err, DT_EINVALID,
                      "%s/" DT_CHECKPOINT_SETTINGS
-                     ": the run was started with %s: %s, which cannot change to %s %s",
-                     directory, different->name, then.data, asked.data, when);
+                     ": the run was started with %s: %s, which cannot change to %s %s%s",
+                     directory, different->name, then.data, asked.data, when,
+                     is_vocabulary ? ": unless it is set, it is that of the data's tokenizer" : "");
     dt_buffer_release(&then);
     dt_buffer_release(&asked);
     return rc;

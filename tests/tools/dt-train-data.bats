@@ -110,6 +110,10 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/metrics.jsonl"; }
         [[ "$output" != *"$data"*"$data"* ]]
     done
     grep -q 'a$' r/latest/trainer/lineage.txt
+    dt-vocab -q -s 320 -o larger.json docs.jsonl 2>/dev/null
+    dt-tokenize -q -t larger.json docs.jsonl | dt-shard -o d
+    run train r d --set training.max_steps=8
+    [[ "$output" == *'model.vocab_size: 300, which cannot change to 320 on a resume: unless it is set, it is that of the data'"'s tokenizer" ]]
 }
 
 @test "text is tokenized during training, and resumes" {
