@@ -153,7 +153,8 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
     if (f.val_tokens == 0 && s->training.eval_interval.count > 0 && !*s->data.validation)
         snprintf(lacks, sizeof lacks, " (no split '%.64s')", s->data.val_split);
     if (dt_comm_size(world) > 1)
-        fprintf(stderr, "ranks       %d; the following is for each\n", dt_comm_size(world));
+        fprintf(stderr, "ranks       %d; threads, peak and memory are those of rank 0\n",
+                dt_comm_size(world));
     if (dt_comm_links(world))
         fprintf(stderr, "exchange    %s%s\n",
                 dt_comm_is_linked(world) ? "" : "through host memory: ", dt_comm_links(world));

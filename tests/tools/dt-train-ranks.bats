@@ -37,6 +37,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=2 --set model.num_heads
         --set training.warmup_steps=0 -o run "$data" 2>said
     grep -qx "rank 0      $(hostname | cut -c1-39), processors 0" said
     grep -qx "rank 1      $(hostname | cut -c1-39), processors 1" said
+    grep -qx "ranks       2; threads, peak and memory are those of rank 0" said # parameters, tokens and steps are of all
 }
 
 @test "invariant: any number of threads, and a batch ramp, of any type" {
