@@ -51,11 +51,18 @@ static int read_at(struct dt_shard *s, uint64_t offset, size_t size, struct dt_e
     return 0;
 }
 
-/* Prefixes an error with file, frame and offset. */
-static int at_frame(const struct dt_shard *s, uint64_t k, struct dt_error *err)
+/* Prefixes an error with file, frame of the file and offset, as the sequential reader does. */
+static int at_index(const struct dt_shard *s, uint64_t k, struct dt_error *err)
 {
-    return dt_fail_context(err, "%s: data frame %llu at byte %llu", s->path, (unsigned long long)k,
-                           (unsigned long long)s->offset[k]);
+    return dt_fail_context(err, "%s: frame %llu at byte %llu", s->path,
+                           (unsigned long long)(1 + 2 * k), (unsigned long long)s->offset[k]);
+}
+
+static int at_data(const struct dt_shard *s, uint64_t k, struct dt_error *err)
+{
+    return dt_fail_context(err, "%s: frame %llu at byte %llu", s->path,
+                           (unsigned long long)(2 + 2 * k),
+                           (unsigned long long)(s->offset[k] + s->index_size[k]));
 }
 
 static int truncated(struct dt_error *err)
@@ -256,13 +263,15 @@ static int check_index(struct dt_shard *s, uint64_t k, struct dt_index *x, struc
 static int decode_frame(struct dt_shard *s, uint64_t k, char *ids, struct dt_error *err)
 {
     struct dt_index x;
-    DT_TRY(read_at(s, s->offset[k], (size_t)(s->offset[k + 1] - s->offset[k]), err));
-    DT_TRY(check_index(s, k, &x, err));
-    if (s->info.masked)
-        DT_TRY(dt_format_decode_mask(s->decoder, s->bytes.data, s->index_size[k], &x,
-                                     (uint8_t *)ids + id_bytes(s, k), err));
-    return dt_format_decode_ids(s->decoder, s->bytes.data + s->index_size[k], &x, &s->info, ids,
-                                err);
+    int rc = read_at(s, s->offset[k], (size_t)(s->offset[k + 1] - s->offset[k]), err);
+    rc = rc < 0 ? rc : check_index(s, k, &x, err);
+    if (rc == 0 && s->info.masked)
+        rc = dt_format_decode_mask(s->decoder, s->bytes.data, s->index_size[k], &x,
+                                   (uint8_t *)ids + id_bytes(s, k), err);
+    if (rc < 0)
+        return at_index(s, k, err);
+    rc = dt_format_decode_ids(s->decoder, s->bytes.data + s->index_size[k], &x, &s->info, ids, err);
+    return rc < 0 ? at_data(s, k, err) : 0;
 }
 
 /* The ids of frame k, from the cache or the file. */
@@ -274,11 +283,10 @@ static int get_frame(struct dt_shard *s, uint64_t k, const char **ids, struct dt
     }
     void *frame = dt_frame_cache_add(s->cache, &s->slots[k], frame_bytes(s, k));
     *ids = frame;
-    if (decode_frame(s, k, frame, err) < 0) {
+    int rc = decode_frame(s, k, frame, err);
+    if (rc < 0)
         dt_frame_cache_drop(s->cache, &s->slots[k]);
-        return at_frame(s, k, err);
-    }
-    return 0;
+    return rc;
 }
 
 /* The frame that holds a token of the shard, which has some. */
@@ -396,11 +404,11 @@ int dt_shard_get_document(struct dt_shard *s, uint64_t i, uint64_t *first,
         if (find_document(s, i, &k, err) < 0)
             return dt_fail_context(err, "%s", s->path);
         if (load_documents(s, k, err) < 0)
-            return at_frame(s, k, err);
+            return at_index(s, k, err);
         if (!is_loaded(s, i)) {
             dt_fail(err, DT_EFORMAT, "document %llu is not where the indexes say",
                     (unsigned long long)i);
-            return at_frame(s, k, err);
+            return at_index(s, k, err);
         }
     }
     *first = s->starts[i - s->index.first_document];

@@ -372,7 +372,7 @@ static void loading_fails(void)
     for (int i = 0; i < 10000 && rc == 0; i++)
         rc = dt_loader_next(l, &samples, &err);
     assert_int_equal(rc, DT_EFORMAT);
-    assert_non_null(strstr(err.text, "train-00001.dts: data frame 0 at byte"));
+    assert_non_null(strstr(err.text, "train-00001.dts: frame 2 at byte"));
     dt_loader_free(l);
     dt_dataset_close(d);
 }

@@ -487,7 +487,7 @@ static void a_failure_reaches_the_user_with_any_workers(void **state)
         for (; good < 1000 && (rc = dt_loader_next(l, &s, &err)) == 0; good++)
             ;
         assert_int_equal(rc, DT_EFORMAT);
-        assert_non_null(strstr(err.text, "train-00001.dts: data frame "));
+        assert_non_null(strstr(err.text, "train-00001.dts: frame "));
         assert_int_equal(dt_loader_next(l, &s, &err), DT_EFORMAT); /* and stays */
         dt_loader_free(l);
         dt_dataset_close(d);

@@ -138,7 +138,16 @@ open(sys.argv[1], "wb").write(data)
 END
     run train run data
     assert_one_line_error dt-train
-    [[ "$output" == *"data/train-00000.dts: data frame "*" at byte "*": "* ]]
+    [[ "$output" == *"data/train-00000.dts: frame "*" at byte "*": "* ]]
+    # dt-cat says the same of an index and of data
+    for at in 200 2000; do
+        dt-shard -o data all.dts
+        printf '\377' | dd of=data/train-00000.dts bs=1 seek=$at conv=notrunc status=none
+        run dt-cat --ids data/train-00000.dts
+        said=${output##*dt-cat: }
+        run train run data
+        [ "${output#dt-train: }" = "$said" ] || { echo "$output, but $said"; return 1; }
+    done
     dt-shard -o data all.dts
     dt-vocab -q -s 290 -o other.json docs.jsonl
     run train run2 data -t other.json
