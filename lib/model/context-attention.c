@@ -8,11 +8,6 @@
 #include "base/fault.h"
 #include "model/context-parallel.h"
 
-size_t dt_context_attention_message(const struct dt_model_config *m, int64_t rows)
-{
-    return (size_t)(rows * 2 * dt_model_kv_width(m)) * sizeof(float);
-}
-
 void dt_context_attention_layout(struct dt_context_attention *c, struct dt_arena *a,
                                  const struct dt_model *m, int64_t rows, bool training)
 {

@@ -46,9 +46,6 @@ struct dt_context_attention {
     struct dt_tensor packed;
 };
 
-/* Bytes of the largest message, gradients of keys and values, for a number of rows. */
-size_t dt_context_attention_message(const struct dt_model_config *model, int64_t rows);
-
 void dt_context_attention_layout(struct dt_context_attention *scratch, struct dt_arena *arena,
                                  const struct dt_model *model, int64_t rows, bool training);
 

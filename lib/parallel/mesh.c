@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "model/context-attention.h"
 #include "model/context-parallel.h"
 
 /* Sizes of the mesh, and a rank's coordinates. */
@@ -29,19 +28,6 @@ static int dp_cp_rank(const struct position *p, int dp_rank, int cp_rank)
 static int rank_at(const struct position *p, int stage, int dp_cp, int tp_rank)
 {
     return (stage * dp_cp_size(p) + dp_cp) * p->tp_size + tp_rank;
-}
-
-static int check_message(const struct position *p, const struct dt_settings *s,
-                         struct dt_error *err)
-{
-    size_t bytes = dt_context_attention_message(
-        &s->model, s->training.batch_size * s->training.sequence_length / p->cp_size);
-    if (p->cp_size == 1 || bytes <= DT_TRANSFER_MOST)
-        return 0;
-    return dt_fail(err, DT_EINVALID,
-                   "gradients of keys and values need messages of %zu bytes, the limit is %zu: "
-                   "lower training.batch_size, or raise distributed.cp",
-                   bytes, DT_TRANSFER_MOST);
 }
 
 static int find_sizes(struct position *p, int size, const struct dt_settings *s,
@@ -130,7 +116,6 @@ static int find_position(struct position *p, struct dt_comm *world, const struct
                        s->model.num_layers, p->stages * s->distributed.virtual_stages);
     DT_TRY(dt_tensor_partition_check(&s->model, p->tp_size, "the model", err));
     DT_TRY(dt_mesh_check_invariant(s, err));
-    DT_TRY(check_message(p, s, err));
     p->tp_rank = rank % p->tp_size;
     p->cp_rank = rank / p->tp_size % p->cp_size;
     p->dp_rank = rank / p->tp_size / p->cp_size % p->dp_size;

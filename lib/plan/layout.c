@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "model/context-attention.h"
 #include "model/tensor-partition.h"
 #include "optim/optimizer.h"
 #include "parallel/data-parallel.h"
@@ -113,10 +112,6 @@ const char *dt_layout_fault(const struct dt_plan_layout *l, const struct dt_sett
         return "its bits would not be those of one rank, as distributed.invariant requires";
     if (l->cp > 1 && dt_settings_sync_is_local(s))
         return "local SGD does not support cp above 1";
-    if (l->cp > 1 &&
-        dt_context_attention_message(&s->model, l->batch * s->training.sequence_length / l->cp) >
-            DT_TRANSFER_MOST)
-        return "keys and values of a sequence chunk exceed the largest message";
     if (dt_layout_dp_cp_size(l) % dt_layout_shard_size(l) != 0)
         return "shard_ranks does not divide dp * cp";
     if (l->shard > 0 && s->distributed.collectives != DT_COLLECTIVES_ORDERED)

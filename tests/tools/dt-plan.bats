@@ -307,6 +307,11 @@ END
     assert_one_line_error dt-plan
 }
 
+@test "context-parallel ranks may exchange more than 1 GiB of a layer" {
+    wide="$small --set distributed.cp=2 --set training.batch_size=1048576 --set training.sequence_length=32"
+    dt-plan $wide --json | jq -e '.layout.cp == 2'
+}
+
 @test "invalid layouts are refused with a reason" {
     for wrong in "-n 3 --set distributed.pp=2" "--set distributed.tp=5" "--set distributed.cp=3" "--set distributed.pp=5" \
         "-n 16" "--set distributed.zero_stage=4" "--set distributed.pp=x" \
