@@ -375,6 +375,18 @@ static int look_for_stop(struct dt_input *in, struct dt_error *err)
                             in->name, (unsigned long long)at);
 }
 
+/* Passes over zeros after a member of gzip, which fill the last block of a tape, as gzip(1) does.
+ * Returns whether there are any. */
+static bool skip_padding(struct dt_input *in)
+{
+    const size_t from = in->raw.from;
+    bool between = in->codec && !in->in_frame && in->frames > 0;
+    if (between && strcmp(in->codec->name, "gzip") == 0)
+        while (in->raw.from < in->raw.to && in->raw.data[in->raw.from] == 0)
+            in->raw.from++;
+    return in->raw.from > from;
+}
+
 /* Appends decompressed bytes; none at the end of the input, or where the stop is found. */
 static int fill_frames(struct dt_input *in, struct window *out, struct dt_error *err)
 {
@@ -388,6 +400,8 @@ static int fill_frames(struct dt_input *in, struct window *out, struct dt_error 
             return 0;
         if (in->raw.from == in->raw.to && !in->raw_ended)
             DT_TRY(fill_raw(in, err));
+        if (skip_padding(in))
+            continue;
         if (in->raw.from == in->raw.to && in->raw_ended) {
             if (in->in_frame) /* the decoder may buffer bytes */
                 DT_TRY(decompress(in, out, err));

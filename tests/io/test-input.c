@@ -264,6 +264,30 @@ static void what_follows_compressed_data_is_an_error(void **state)
     dt_buffer_release(&file);
 }
 
+/* Those of the last block of a tape, also longer than the buffer, or of each file in it. */
+static void zeros_may_follow_a_member_of_gzip(void **state)
+{
+    (void)state;
+    const size_t counts[] = {1, 500, 300000};
+    for (int i = 0; i < 3; i++) {
+        struct dt_buffer text = sample(20), file = DT_BUFFER_EMPTY, read = DT_BUFFER_EMPTY;
+        char *zeros = dt_alloc(counts[i], 1);
+        add_gzip(&file, text.data, 100);
+        dt_buffer_append(&file, zeros, counts[i]);
+        add_gzip(&file, text.data + 100, text.size - 100);
+        dt_buffer_append(&file, zeros, counts[i]);
+        write_file("a.gz", &file, file.size);
+        assert_reads("a.gz", &text);
+        dt_buffer_add_string(&file, "garbage");
+        write_file("a.gz", &file, file.size);
+        assert_int_equal(read_all("a.gz", 500, &read), DT_EFORMAT);
+        free(zeros);
+        dt_buffer_release(&text);
+        dt_buffer_release(&file);
+        dt_buffer_release(&read);
+    }
+}
+
 /* xz -9 --lzma2=dict=256MiB names its dictionary in the header of the block. */
 static void a_dictionary_above_the_limit_is_an_error(void **state)
 {
@@ -559,6 +583,7 @@ int main(void)
         cmocka_unit_test(a_truncated_file_is_an_error),
         cmocka_unit_test(a_flipped_bit_is_an_error),
         cmocka_unit_test(what_follows_compressed_data_is_an_error),
+        cmocka_unit_test(zeros_may_follow_a_member_of_gzip),
         cmocka_unit_test(a_dictionary_above_the_limit_is_an_error),
         cmocka_unit_test(utf16_with_a_mark_is_converted),
         cmocka_unit_test(the_last_character_of_utf16_is_read_once),

@@ -22,11 +22,12 @@ lines() {
 @test "parts of frames, members and streams have the documents, ids and bad lines of one command" {
     lines
     for p in piece.*; do gzip -c $p >>a.gz; done
+    for p in piece.*; do gzip -c $p && head -c 3000 /dev/zero; done >b.gz
     for p in piece.*; do
         printf '\120\052\115\030\003\0\0\0abc' # a skippable frame
         zstd -qc $p
     done >a.zst
-    files="a.gz a.zst"
+    files="a.gz b.gz a.zst"
     if type xz bzip2 lz4 >/dev/null && ls "${DT_ENGINES:-$DT_BUILD/lib/dt}"/codec-{xz,bzip2,lz4}.so >/dev/null; then
         for p in piece.*; do xz -0c $p && head -c 8 /dev/zero; done >a.xz
         xz -0c --block-size=1000 lines.jsonl >b.xz
