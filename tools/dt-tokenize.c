@@ -13,6 +13,7 @@
 #include "chat/marks.h"
 #include "document/options.h"
 #include "document/stream.h"
+#include "formats/text-tokens.h"
 #include "hash/hash.h"
 #include "hub/hub.h"
 #include "io/input.h"
@@ -419,7 +420,8 @@ static int run(struct sink *sink, char **files, int count, struct dt_error *err)
     sink->lineage = dt_lineage_for(opt.out);
     int rc = dt_output_open(&sink->out, opt.out, err);
     if (rc == 0)
-        rc = dt_lineage_add_path(sink->lineage, opt.tokenizer, err);
+        rc = opt.chat ? dt_text_tokens_add_inputs(opt.tokenizer, sink->lineage, err)
+                      : dt_lineage_add_path(sink->lineage, opt.tokenizer, err);
     if (rc == 0 && opt.chat)
         rc = open_chat(sink, t, err);
     if (rc == 0)

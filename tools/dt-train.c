@@ -24,6 +24,7 @@
 #include "formats/adapter.h"
 #include "formats/labels.h"
 #include "formats/model-directory.h"
+#include "formats/text-tokens.h"
 #include "hash/hash.h"
 #include "hub/hub.h"
 #include "options/command-line.h"
@@ -379,7 +380,7 @@ static int begin_lineage(struct dt_lineage **lineage, const char *data,
     if (opt.config)
         DT_TRY(dt_lineage_add_path(l, opt.config, err));
     if (opt.tokenizer)
-        DT_TRY(dt_lineage_add_path(l, opt.tokenizer, err));
+        DT_TRY(dt_text_tokens_add_inputs(opt.tokenizer, l, err));
     if (opt.init_from)
         DT_TRY(dt_lineage_add_path(l, opt.init_from, err));
     if (opt.adapter)
@@ -390,8 +391,9 @@ static int begin_lineage(struct dt_lineage **lineage, const char *data,
         DT_TRY(dt_lineage_add_path(l, opt.branch_from, err));
     if (*settings->distributed.replay)
         DT_TRY(dt_lineage_add_path(l, settings->distributed.replay, err));
-    return data ? dt_dataset_add_inputs(data, l, err)
-                : dt_dataset_add_stages(settings->data.stages, l, err);
+    DT_TRY(data ? dt_dataset_add_inputs(data, l, err)
+                : dt_dataset_add_stages(settings->data.stages, l, err));
+    return dt_training_add_validation(settings->data.validation, l, err);
 }
 
 static int train_with(struct dt_training_options *o, const struct dt_settings *settings,

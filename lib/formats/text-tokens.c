@@ -10,6 +10,7 @@
 #include "formats/model-directory.h"
 #include "gguf/gguf-file.h"
 #include "gguf/gguf-tokenizer.h"
+#include "io/lineage.h"
 #include "json/json.h"
 
 #define MOST_TEMPLATE ((size_t)1 << 24)
@@ -211,5 +212,24 @@ int dt_chat_template_copy(const char *tokenizer, const char *directory, struct d
     dt_text_tokens_release(&t);
     free(place);
     free(path);
+    return rc;
+}
+
+int dt_text_tokens_add_inputs(const char *tokenizer, struct dt_lineage *lineage,
+                              struct dt_error *err)
+{
+    static const char *const names[] = {DT_CONFIG_FILE, DT_GENERATION_CONFIG_FILE,
+                                        DT_TOKENIZER_CONFIG_FILE, DT_SPECIAL_TOKENS_FILE,
+                                        DT_CHAT_TEMPLATE_FILE};
+    DT_TRY(dt_lineage_add_path(lineage, tokenizer, err));
+    if (dt_gguf_file_is_named(tokenizer) || dt_file_is_directory(tokenizer))
+        return 0;
+    int above = (int)(dt_path_base(tokenizer) - tokenizer), rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof names / sizeof *names; i++) {
+        char *path = dt_asprintf("%.*s%s", above, tokenizer, names[i]);
+        rc = dt_file_probe(path, err);
+        rc = rc > 0 ? dt_lineage_add_path(lineage, path, err) : rc;
+        free(path);
+    }
     return rc;
 }

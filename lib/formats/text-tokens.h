@@ -16,6 +16,8 @@
 #define DT_SPECIAL_TOKENS_FILE    "special_tokens_map.json"
 #define DT_TEXT_ENDS              8
 
+struct dt_lineage;
+
 struct dt_text_tokens {
     uint32_t bos;                /* UINT32_MAX: not given */
     uint32_t ends[DT_TEXT_ENDS]; /* tokens that end a text: eos_token_id, one or a list */
@@ -38,5 +40,9 @@ int dt_text_tokens_write(const struct dt_text_tokens *tokens, const char *direct
  * chat_template.jinja in a directory. */
 int dt_chat_template_copy(const char *tokenizer, const char *directory,
                           struct dt_error *err) DT_MUST_CHECK;
+
+/* Adds a tokenizer, and those files beside it that chats and dt_chat_template_copy() read. */
+int dt_text_tokens_add_inputs(const char *tokenizer, struct dt_lineage *lineage,
+                              struct dt_error *err) DT_MUST_CHECK;
 
 #endif

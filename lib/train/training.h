@@ -165,6 +165,10 @@ int dt_training_parameter_hash(struct dt_training *training, struct dt_sum_hash 
  * becomes the name of the first one that differs; empty: all are equal. */
 int dt_training_compare(struct dt_training *training, const char *checkpoint,
                         char tensor[DT_TENSOR_NAME], struct dt_error *err) DT_MUST_CHECK;
+/* Adds the data of data.validation, "NAME=DATA,NAME=DATA"; what is not as that is left out, for
+ * dt_training_new to refuse. */
+int dt_training_add_validation(const char *sets, struct dt_lineage *lineage,
+                               struct dt_error *err) DT_MUST_CHECK;
 /* What the last validation found on a set of data.validation; NAN: not computed. */
 struct dt_training_set {
     const char *name; /* borrowed */

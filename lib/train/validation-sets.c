@@ -65,6 +65,18 @@ int dt_validation_sets_open(struct dt_training *t, struct dt_error *err)
     return rc;
 }
 
+int dt_training_add_validation(const char *sets, struct dt_lineage *lineage, struct dt_error *err)
+{
+    char *copy = dt_strdup(sets), *rest = *copy ? copy : NULL;
+    int rc = 0;
+    for (char *item; rc == 0 && (item = strsep(&rest, ",")) != NULL;) {
+        const char *path = strchr(item, '=');
+        rc = path ? dt_dataset_add_inputs(path + 1, lineage, err) : 0;
+    }
+    free(copy);
+    return rc;
+}
+
 void dt_validation_sets_release(struct dt_training *t)
 {
     for (int i = 0; i < t->set_count; i++) {

@@ -394,6 +394,36 @@ static bool lies_in(const struct dt_replay_input *above, const struct dt_replay_
     return same;
 }
 
+/* An earlier file of the stage from the directory of file k, beside which programs look for it;
+ * NULL: none. */
+static const struct dt_replay_input *neighbour_of(const struct dt_replay_plan *p, int stage, int k)
+{
+    const struct dt_replay_stage *s = &p->stages[stage];
+    size_t n = (size_t)(dt_path_base(s->inputs[k].name) - s->inputs[k].name);
+    for (int i = 0; i < k && s->inputs[k].file == NULL; i++) {
+        const struct dt_replay_input *in = &s->inputs[i];
+        bool alone = in->file == NULL && in->place &&
+                     (in->from < 0 || strcmp(p->stages[in->from].recorded, in->name) == 0);
+        if (alone && (size_t)(dt_path_base(in->name) - in->name) == n &&
+            strncmp(in->name, s->inputs[k].name, n) == 0)
+            return in;
+    }
+    return NULL;
+}
+
+/* The place of a raw input that cannot be at its path. */
+static char *place_moved(const struct dt_replay_plan *p, int stage, int k)
+{
+    const char *path = p->stages[stage].inputs[k].path, *name = moved_name(path);
+    const struct dt_replay_input *other = neighbour_of(p, stage, k);
+    if (strcmp(path, "-") == 0)
+        return dt_asprintf("moved/stdin-%d-%d", stage + 1, k + 1);
+    if (other)
+        return dt_asprintf("%.*s%s", (int)(dt_path_base(other->place) - other->place), other->place,
+                           name);
+    return dt_asprintf("moved/input-%d-%d/%s", stage + 1, k + 1, name);
+}
+
 static void place_raw(struct dt_replay_plan *p, int stage, int k,
                       const struct dt_verify_replay_options *o)
 {
@@ -404,12 +434,8 @@ static void place_raw(struct dt_replay_plan *p, int stage, int k,
     in->source = locate(o, in->path);
     in->linked = above && lies_in(above, in, o);
     stays = stays && (above == NULL || in->linked);
-    if (strcmp(in->path, "-") == 0)
-        in->place = dt_asprintf("moved/stdin-%d-%d", stage + 1, k + 1);
-    else
-        in->place =
-            stays ? dt_strdup(in->path)
-                  : dt_asprintf("moved/input-%d-%d/%s", stage + 1, k + 1, moved_name(in->path));
+    stays = stays && strcmp(in->path, "-") != 0;
+    in->place = stays ? dt_strdup(in->path) : place_moved(p, stage, k);
 }
 
 static void place_inputs(struct dt_replay_plan *p, const struct dt_verify_replay_options *o)
@@ -486,7 +512,8 @@ static void add_word(struct dt_buffer *b, const char *text)
     add_quoted(b, text);
 }
 
-#define STAGES "data.stages="
+#define STAGES     "data.stages="
+#define VALIDATION "data.validation="
 
 /* The place of the input of that path; NULL: none. */
 static const char *place_of(const struct dt_replay_stage *s, const char *path)
@@ -517,12 +544,35 @@ static void add_stages(struct dt_buffer *b, const struct dt_replay_stage *s, con
     dt_buffer_release(&word);
 }
 
+/* The assignment of data.validation, "NAME=DATA,NAME=DATA", likewise. */
+static void add_validation(struct dt_buffer *b, const struct dt_replay_stage *s, const char *text)
+{
+    struct dt_buffer word = DT_BUFFER_EMPTY;
+    char *copy = dt_strdup(text + strlen(VALIDATION)), *rest = copy;
+    dt_buffer_add_string(&word, VALIDATION);
+    for (char *item; (item = strsep(&rest, ",")) != NULL;) {
+        const char *path = item + strcspn(item, "=");
+        path += *path == '=';
+        const char *place = place_of(s, path);
+        dt_buffer_printf(&word, "%.*s%s%s", (int)(path - item), item, place ? place : path,
+                         rest ? "," : "");
+    }
+    dt_buffer_add_char(&word, '\0');
+    add_word(b, word.data);
+    dt_buffer_release(&word);
+    free(copy);
+}
+
 /* An argument with the place of the input that it names: all of it, or what follows "=". */
 static void add_argument(struct dt_buffer *b, const struct dt_replay_stage *s, const char *text)
 {
     const char *equals = strchr(text, '=');
     if (strncmp(text, STAGES, strlen(STAGES)) == 0) {
         add_stages(b, s, text);
+        return;
+    }
+    if (strncmp(text, VALIDATION, strlen(VALIDATION)) == 0) {
+        add_validation(b, s, text);
         return;
     }
     for (int k = 0; k < s->count; k++) {

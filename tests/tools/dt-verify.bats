@@ -445,6 +445,39 @@ END
     grep 'stage [0-9]*, dt-shard: .*/one is the recorded one' report
 }
 
+@test "replay reads the data of data.validation" {
+    dt-synth -n 100 -o stories.jsonl
+    dt-vocab -q --size 300 -o tok.json stories.jsonl
+    for i in 1:data 2:web 3:news; do
+        dt-tokenize -q -t tok.json stories.jsonl | dt-shard --split val=0.${i%:*} -o ${i#*:}
+    done
+    dt-train -q -j 1 "${tiny[@]}" --set training.eval_interval=4 -t tok.json -o run \
+        --set data.validation="web=web,press=$T/news" data
+    mv news elsewhere
+    dt-verify replay -o again run >report
+    grep 'stage [0-9]*, dt-shard: web is the recorded one' report
+    grep 'stage [0-9]*, dt-shard: .*/news is the recorded one' report
+}
+
+@test "replay has the chat template beside a tokenizer, wherever that is" {
+    dt-synth -n 100 -o stories.jsonl
+    mkdir tok
+    dt-vocab -q --size 300 -o tok/tokenizer.json stories.jsonl
+    echo '{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}' >tok/chat_template.jinja
+    jq -c '{messages: [{role: "assistant", content: .text}]}' stories.jsonl >chats.jsonl
+    for path in tok "$T/tok"; do
+        for from in dt raw; do
+            rm -rf data run again
+            dt-tokenize -q --chat -t "$path/tokenizer.json" chats.jsonl | dt-shard -o data
+            dt-train -q -j 1 "${tiny[@]}" -t "$path/tokenizer.json" -o run data
+            dt-verify replay -o again run >report
+            grep 'chat_template.jinja: is ' report
+            [ $from = raw ] || mv tok/tokenizer.json.lineage.json .
+        done
+        mv tokenizer.json.lineage.json tok
+    done
+}
+
 @test "replay of an adapter, whose model is then elsewhere" {
     cp -a "$S/stories.jsonl" "$S/demo.yaml" "$S/stats.json" .
     dt-vocab -q --size 300 -o tok.json stories.jsonl
