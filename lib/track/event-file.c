@@ -20,6 +20,7 @@
 #define FILE_LIMIT   ((size_t)1 << 32)
 #define FRAME        12 /* bytes before a record's data; a CRC of 4 bytes follows the data */
 #define OWN_ENDING   ".dt-track"
+#define SAME_START   1e-6 /* seconds */
 #define SETTINGS_TAG "_hparams_/session_start_info"
 #define END_TAG      "_hparams_/session_end_info"
 
@@ -123,20 +124,51 @@ static int recall(struct dt_event_file *f, struct dt_error *err)
     return 0;
 }
 
-/* The directory's event file of an earlier call, or NULL. Owned by the caller. */
-static char *find_own(const char *directory)
+/* Whether the first record of an event file, the version, has this time. */
+static bool begins_at(const char *path, double start)
+{
+    unsigned char head[256];
+    FILE *file = fopen(path, "re");
+    size_t size = file ? fread(head, 1, sizeof head, file) : 0, record = record_size(head, size);
+    struct dt_pb_reader event = {.data = head + FRAME, .size = record ? record - FRAME - 4 : 0};
+    double time = NAN;
+    if (file)
+        fclose(file);
+    while (dt_protobuf_next(&event))
+        if (event.field == EVENT_WALL_TIME && event.type == DT_PROTOBUF_FIXED64)
+            memcpy(&time, &event.number, sizeof time);
+    return fabs(time - start) < SAME_START;
+}
+
+/* Whether a name ends with the text and OWN_ENDING. */
+static bool ends_with(const char *name, const char *text)
+{
+    size_t size = strlen(name), ending = strlen(OWN_ENDING) + strlen(text);
+    return size > ending && strstr(name, "tfevents") &&
+           strcmp(name + size - strlen(OWN_ENDING), OWN_ENDING) == 0 &&
+           strncmp(name + size - ending, text, strlen(text)) == 0;
+}
+
+/* The run's event file of an earlier call, or NULL: one with its start, or else with its mark.
+ * Those of other runs may be in the directory, too. Owned by the caller. */
+static char *find_own(const char *directory, double start, const char *mark)
 {
     DIR *d = dt_checked_errno(opendir(directory));
-    char *found = NULL;
-    const size_t ending = strlen(OWN_ENDING);
+    char *found = NULL, *marked = NULL;
     for (struct dirent *e; d && found == NULL && (e = readdir(d));) {
-        size_t size = strlen(e->d_name);
-        if (size > ending && strstr(e->d_name, "tfevents") &&
-            strcmp(e->d_name + size - ending, OWN_ENDING) == 0)
-            found = dt_path_join(directory, e->d_name);
+        char *path = ends_with(e->d_name, "") ? dt_path_join(directory, e->d_name) : NULL;
+        if (path && begins_at(path, start))
+            found = path;
+        else if (path && marked == NULL && *mark && ends_with(e->d_name, mark))
+            marked = path;
+        else
+            free(path);
     }
     if (d)
         closedir(d);
+    if (found == NULL)
+        return marked;
+    free(marked);
     return found;
 }
 
@@ -172,17 +204,17 @@ static void release(struct dt_event_file *f)
 }
 
 int dt_event_file_open(struct dt_event_file **file, const char *directory, double start,
-                       struct dt_error *err)
+                       const char *mark, struct dt_error *err)
 {
     char host[256] = "localhost";
     DT_TRY(dt_file_make_directories(directory, err));
     struct dt_event_file *f = dt_alloc(1, sizeof *f);
     gethostname(host, sizeof host - 1);
     f->start = start;
-    f->path = find_own(directory);
+    f->path = find_own(directory, start, mark);
     if (f->path == NULL)
-        f->path = dt_asprintf("%s/events.out.tfevents.%010.0f.%s.%d.0" OWN_ENDING, directory, start,
-                              host, (int)getpid());
+        f->path = dt_asprintf("%s/events.out.tfevents.%010.0f.%s.%d.0.%s" OWN_ENDING, directory,
+                              start, host, (int)getpid(), mark);
     int rc = open_path(f, err);
     if (rc < 0)
         release(f);

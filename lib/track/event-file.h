@@ -7,7 +7,7 @@
  * The file records which points were written: on reopening it is read, an incomplete last record is
  * removed, and points that it contains are skipped.
  *
- *     DT_TRY(dt_event_file_open(&f, "run/tensorboard", start, err));
+ *     DT_TRY(dt_event_file_open(&f, "run/tensorboard", start, mark, err));
  *     DT_TRY(dt_event_file_add(f, &point, err));
  *     DT_TRY(dt_event_file_close(f, err));
  *
@@ -22,11 +22,12 @@
 
 struct dt_event_file;
 
-/* Opens or creates the run's event file in a directory. start: Unix time of the run's start, part
- * of the file's name; wall times are start plus the points' seconds. An existing file of dt-track
- * is continued, whatever its start. */
+/* Opens or creates the run's event file in a directory. start: Unix time of the run's start; wall
+ * times are start plus the points' seconds. mark: a hash of the run, or "" if it has none yet. Both
+ * are parts of the file's name. An existing file of dt-track with the same start or the same mark
+ * is continued. */
 int dt_event_file_open(struct dt_event_file **file, const char *directory, double start,
-                       struct dt_error *err) DT_MUST_CHECK;
+                       const char *mark, struct dt_error *err) DT_MUST_CHECK;
 /* Adds a scalar, unless its step is not above the last one of its name. */
 int dt_event_file_add(struct dt_event_file *file, const struct dt_point *point,
                       struct dt_error *err) DT_MUST_CHECK;

@@ -36,6 +36,7 @@ struct tracker {
     struct json_object *memory;   /* contents of state.json */
     struct json_object *header;   /* the first line of the metrics, if it names the run */
     double start;                 /* Unix time of the run's start */
+    char mark[DT_HASH_HEX];       /* the hash of its first step; "": none yet */
     long last_steps[SINKS];       /* of the metrics that each has read */
     struct json_object *settings; /* NULL until the first checkpoint */
 
@@ -73,7 +74,14 @@ static int save_memory(const struct tracker *t, struct dt_error *err)
     return rc;
 }
 
-/* Reads the current metrics: the header, and the time of the last line. */
+/* The hash of a line: its times and speeds are those of one run. */
+static void set_mark(struct tracker *t, struct json_object *line)
+{
+    const char *text = dt_json_text(line);
+    dt_hash_hex(dt_hash(text, strlen(text)), t->mark);
+}
+
+/* Reads the current metrics: the header, the mark, and the time of the last line. */
 static int scan(struct tracker *t, double *seconds, struct dt_error *err)
 {
     struct dt_follower f;
@@ -89,6 +97,8 @@ static int scan(struct tracker *t, double *seconds, struct dt_error *err)
             break;
         if (f.number == 1 && !json_object_object_get_ex(line, "step", NULL))
             t->header = json_object_get(line);
+        else if (t->mark[0] == '\0')
+            set_mark(t, line);
         if (dt_points_time(line, &time) && time != 0)
             *seconds = time;
         json_object_put(line);
@@ -284,7 +294,7 @@ static int open_sinks(struct tracker *t, struct dt_error *err)
     DT_TRY(wait_for_metrics(t, err));
     DT_TRY(remember(t, err));
     if (t->o->tensorboard) {
-        DT_TRY(dt_event_file_open(&t->events, t->o->tensorboard, t->start, err));
+        DT_TRY(dt_event_file_open(&t->events, t->o->tensorboard, t->start, t->mark, err));
         follow_files(t, EVENTS);
     }
     return t->o->mlflow ? open_mlflow(t, err) : 0;

@@ -94,10 +94,10 @@ static void continue_events(const uint8_t *data, size_t size)
         dt_buffer_append(&framed, data + at + 1, n);
         dt_buffer_append(&framed, &tail, sizeof tail);
     }
-    write_file("events.out.tfevents.0000000001.a.1.0.dt-track", framed.data ? framed.data : "",
+    write_file("events.out.tfevents.0000000001.a.1.0.mark.dt-track", framed.data ? framed.data : "",
                framed.size);
     dt_buffer_release(&framed);
-    if (dt_event_file_open(&file, fuzz_directory(), 1, &err) == 0 &&
+    if (dt_event_file_open(&file, fuzz_directory(), 1, "mark", &err) == 0 &&
         dt_event_file_close(file, &err) < 0)
         abort();
 }

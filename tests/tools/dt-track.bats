@@ -71,6 +71,22 @@ count_tag() {
     [ "$(count_tag grad_norm)" -eq 499 ]
 }
 
+@test "runs in one directory of event files have one each, also two of the same command" {
+    sed 's/"time":0.100,/"time":0.101,/' run/metrics.jsonl >metrics.jsonl
+    for again in 1 2; do
+        mkdir second
+        cp metrics.jsonl second
+        dt-track -q -1 -t tb run
+        dt-track -q -1 -t tb second
+        rm -r second
+        [ "$(ls tb | wc -l)" -eq 2 ]
+        [ "$(LC_ALL=C grep -aoE val_loss tb/* | wc -l)" -eq 10 ]
+    done
+    mv run elsewhere
+    dt-track -q -1 -t tb elsewhere
+    [ "$(ls tb | wc -l)" -eq 2 ]
+}
+
 @test "results of tasks are points of their step, all 2200 of a line and those of later checkpoints" {
     awk 'BEGIN { printf "{\"step\":100"; for (i = 0; i < 2200; i++) printf ",\"boolq/acc%d\":0.5", i; print "}" }' >run/tasks.jsonl
     dt-track -q -t run/tb run
