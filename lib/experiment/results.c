@@ -379,12 +379,12 @@ int dt_results_append(FILE **file, const char *path, struct json_object *design,
     if (*file == NULL)
         return dt_fail_errno(err, "cannot open '%s'", path);
     int rc = 0;
-    if (fstat(fileno(*file), &st) < 0)
+    if (flock(fileno(*file), LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        rc = dt_fail(err, DT_EINVALID, "another program is writing '%s'", path);
+    else if (fstat(fileno(*file), &st) < 0) /* with the lock: another program may have begun it */
         rc = dt_fail_errno(err, "cannot open '%s'", path);
     else if (!S_ISREG(st.st_mode))
         rc = dt_fail(err, DT_EINVALID, "'%s' is not a regular file", path);
-    else if (flock(fileno(*file), LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-        rc = dt_fail(err, DT_EINVALID, "another program is writing '%s'", path);
     if (rc == 0)
         rc = st.st_size > 0 ? continue_old(*file, path, design, err)
                             : write_member(*file, "design", design, false, path, err);
