@@ -274,15 +274,24 @@ static void remove_directory(void)
     rmdir(opt.output); /* unless something else is in it */
 }
 
+/* A directory has a model or an adapter, and neither is overwritten. */
+static int check_directory(struct dt_error *err)
+{
+    char *config = dt_path_join(opt.output, DT_CONFIG_FILE);
+    int model = dt_file_probe(config, err),
+        adapter = model < 0 ? 0 : dt_adapter_probe(opt.output, err);
+    free(config);
+    if (model < 0 || adapter < 0)
+        return model < 0 ? model : adapter;
+    return model || adapter ? dt_fail(err, DT_EINVALID, "%s: holds %s already", opt.output,
+                                      model ? "a model" : "an adapter")
+                            : 0;
+}
+
 static int write_directory(const struct dt_model *m, const struct dt_export_request *r,
                            const struct included *t, struct dt_error *err)
 {
-    char *config = dt_path_join(opt.output, DT_CONFIG_FILE);
-    int taken = dt_file_probe(config, err);
-    free(config);
-    DT_TRY(taken);
-    if (taken)
-        return dt_fail(err, DT_EINVALID, "%s: holds a model already", opt.output);
+    DT_TRY(check_directory(err));
     DT_TRY(check_tokenizer(t->path, err));
     DT_TRY(dt_file_make_directories(opt.output, err));
     int rc = t->path ? write_tokenizer(t, &m->config, err) : 0;
@@ -420,10 +429,7 @@ static int write_lineage(const char *tokenizer, const struct dt_model_config *co
 static int write_adapter_directory(const struct dt_model *m, const char *adapter, const char *base,
                                    struct dt_error *err)
 {
-    int taken = dt_adapter_probe(opt.output, err);
-    DT_TRY(taken);
-    if (taken)
-        return dt_fail(err, DT_EINVALID, "%s: holds an adapter already", opt.output);
+    DT_TRY(check_directory(err));
     DT_TRY(dt_file_make_directories(opt.output, err));
     int rc = dt_adapter_export(adapter, m, base, opt.output, err);
     if (rc < 0)

@@ -26,7 +26,16 @@ int dt_adapter_probe(const char *directory, struct dt_error *err)
     int there = dt_file_is_directory(directory) ? probe(directory, DT_ADAPTER_CONFIG_FILE, err) : 0;
     int whole = there > 0 ? probe(directory, DT_WEIGHTS_FILE, err) : 0;
     int several = there > 0 && whole == 0 ? probe(directory, DT_INDEX_FILE, err) : 0;
-    return whole < 0 ? whole : several < 0 ? several : whole || several ? 0 : there;
+    if (whole < 0 || several < 0 || there <= 0 || (whole == 0 && several == 0))
+        return whole < 0 ? whole : several < 0 ? several : there;
+    int weights = probe(directory, DT_ADAPTER_WEIGHTS_FILE, err);
+    return weights <= 0
+               ? weights
+               : dt_fail(err, DT_EINVALID,
+                         "%s: has a model and an adapter, and it is not clear which is "
+                         "meant: move " DT_ADAPTER_CONFIG_FILE " and " DT_ADAPTER_WEIGHTS_FILE
+                         " to another directory, or remove them",
+                         directory);
 }
 
 uint64_t dt_adapter_base_hash(const struct dt_table *t, const float *parameters)

@@ -18,7 +18,8 @@
 #define DT_ADAPTER_WEIGHTS_FILE "adapter_model.safetensors"
 #define DT_ADAPTER_BASE_FILE    "base_model.json"
 
-/* 1 if the directory has an adapter and lacks weights of a model; 0 if not. */
+/* 1 if the directory has an adapter and lacks weights of a model; 0 if not. DT_EINVALID if it has
+ * the weights of both: transformers takes the adapter, with its base model. */
 int dt_adapter_probe(const char *directory, struct dt_error *err) DT_MUST_CHECK;
 
 /* The hash of a base model: of its fp32 parameters, a flat arena of the whole model's table. */

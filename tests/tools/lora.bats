@@ -156,6 +156,20 @@ loss_falls() { # of the ten last steps, below that of the ten first
     [ "$(score -m full/latest)" = "$loss" ]
 }
 
+@test "a directory with a model and an adapter is refused, and no export makes one" {
+    train
+    dt-export -m run/latest --unmerged -o alone
+    for to in alone "$base"; do
+        run -1 dt-export -m run/latest $([ "$to" = alone ] || echo --unmerged) -o "$to"
+        [[ $output == *": holds "*" already" ]]
+    done
+    cp -rL "$base" both
+    cp alone/adapter* both
+    run -1 dt-eval -m both perplexity "$data"
+    [[ $output == *"both: has a model and an adapter, and it is not clear which is meant: move "* ]]
+    [ "$(score -m "$base" --adapter both)" = "$(score -m alone)" ]
+}
+
 @test "the directory of an export is not overwritten, and a model without an adapter is refused" {
     train
     dt-export -m run/latest --unmerged -o alone
