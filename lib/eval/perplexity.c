@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "document/document.h"
 #include "eval/translation-words.h"
+#include "formats/text-tokens.h"
 #include "shard/dataset.h"
 #include "tokenizer-files/tokenizer-files.h"
 #include "unicode/utf8.h"
@@ -24,18 +25,19 @@ struct measurement {
     size_t window;
 };
 
-/* Queues a document; taken / total is the fraction of the input read so far. */
-static int add_document(struct measurement *m, uint32_t eot, const uint32_t *ids, size_t count,
-                        uint64_t taken, uint64_t total, struct dt_error *err)
+/* Queues a document, predicted from first; taken / total is the fraction of the input read so far.
+ */
+static int add_document(struct measurement *m, uint32_t first, uint32_t eot, const uint32_t *ids,
+                        size_t count, uint64_t taken, uint64_t total, struct dt_error *err)
 {
     bool ends = count > 0 && ids[count - 1] == eot;
     size_t item = dt_likelihoods_item(m->likelihoods);
     count -= ends && !m->how->end ? 1 : 0;
     if (m->how->stride > 0)
-        dt_likelihoods_add_overlapping(m->likelihoods, item, eot, ids, count, m->window,
+        dt_likelihoods_add_overlapping(m->likelihoods, item, first, ids, count, m->window,
                                        (size_t)m->how->stride);
     else
-        dt_likelihoods_add_rolling(m->likelihoods, item, eot, ids, count);
+        dt_likelihoods_add_rolling(m->likelihoods, item, first, ids, count);
     m->result->documents++;
     if (dt_likelihoods_waiting(m->likelihoods) < QUEUE)
         return 0;
@@ -74,7 +76,8 @@ static int add_shards(struct measurement *m, struct dt_dataset *data, struct dt_
         if (rc < 0)
             break;
         m->result->bytes += document.bytes;
-        rc = add_document(m, info->eot, ids.data, document.tokens, i + 1, info->documents, err);
+        rc = add_document(m, info->eot, info->eot, ids.data, document.tokens, i + 1,
+                          info->documents, err);
     }
     dt_ids_release(&ids);
     return rc;
@@ -135,8 +138,20 @@ static uint64_t count_words(const char *text, size_t size)
     return words;
 }
 
-static int take_document(struct measurement *m, const struct dt_document *doc, struct dt_ids *ids,
-                         uint64_t taken, uint64_t total, struct dt_error *err)
+/* The token before a text, as for lm-evaluation-harness. dt-train writes the end-of-text token as
+ * bos_token_id, since it separates documents in training. */
+static int find_prefix(const struct measurement *m, uint32_t *prefix, struct dt_error *err)
+{
+    const struct dt_tokenizer *t = m->subject->tokenizer;
+    struct dt_text_tokens tokens;
+    int rc = dt_text_tokens_read(&tokens, m->subject->directory, dt_tokenizer_size(t), err);
+    *prefix = tokens.bos != UINT32_MAX ? tokens.bos : dt_tokenizer_eot(t);
+    dt_text_tokens_release(&tokens);
+    return rc;
+}
+
+static int take_document(struct measurement *m, const struct dt_document *doc, uint32_t prefix,
+                         struct dt_ids *ids, uint64_t taken, uint64_t total, struct dt_error *err)
 {
     uint32_t eot = dt_tokenizer_eot(m->subject->tokenizer);
     ids->count = 0;
@@ -147,7 +162,7 @@ static int take_document(struct measurement *m, const struct dt_document *doc, s
     m->result->words += count_words(doc->text.data, doc->text.size);
     if (add_floor(m->result, doc, err) < 0)
         return dt_fail_context(err, "document %" PRIu64, m->result->documents + 1);
-    return add_document(m, eot, ids->data, ids->count, taken, total, err);
+    return add_document(m, prefix, eot, ids->data, ids->count, taken, total, err);
 }
 
 static int measure_documents(struct measurement *m, char *path, struct dt_error *err)
@@ -155,11 +170,13 @@ static int measure_documents(struct measurement *m, char *path, struct dt_error 
     struct dt_documents *docs;
     struct dt_document doc = DT_DOCUMENT_EMPTY;
     struct dt_ids ids = DT_IDS_EMPTY;
+    uint32_t prefix;
     int rc;
     if (m->how->split)
         return dt_fail(err, DT_EINVALID, "%s: is text, which does not contain splits: omit --split",
                        path);
     DT_TRY(dt_scored_model_need_tokenizer(m->subject, m->how->tokenizer, err));
+    DT_TRY(find_prefix(m, &prefix, err));
     DT_TRY(dt_documents_open(&docs, &path, 1,
                              &(struct dt_documents_options){DT_DOCUMENT_FORMAT_AUTO}, err));
     /* The true probabilities are of whole documents, from the first token to the end. */
@@ -167,7 +184,7 @@ static int measure_documents(struct measurement *m, char *path, struct dt_error 
     while ((rc = dt_documents_next(docs, &doc, err)) > 0) {
         uint64_t taken, total;
         dt_documents_position(docs, &taken, &total);
-        if ((rc = take_document(m, &doc, &ids, taken, total, err)) < 0)
+        if ((rc = take_document(m, &doc, prefix, &ids, taken, total, err)) < 0)
             break;
     }
     dt_documents_close(docs);

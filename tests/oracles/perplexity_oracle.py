@@ -10,12 +10,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 directory, documents, loss = sys.argv[1], sys.argv[2], float(sys.argv[3])
 model = AutoModelForCausalLM.from_pretrained(directory).eval()
 tokenizer = AutoTokenizer.from_pretrained(directory)
-end, length = model.config.eos_token_id, model.config.max_position_embeddings
+begin_of_text, end = model.config.bos_token_id, model.config.eos_token_id
+length = model.config.max_position_embeddings
 nats = tokens = 0
 with torch.no_grad():
     for line in open(documents, encoding="utf-8"):
         ids = tokenizer(json.loads(line)["text"]).input_ids + [end]
-        context = [end] + ids
+        context = [begin_of_text] + ids
         for begin in range(0, len(ids), length):
             end_of_window = min(begin + length, len(ids))
             new = end_of_window - begin

@@ -133,6 +133,18 @@ EOF
     "$PYTHON" "$ROOT/tests/oracles/perplexity_oracle.py" run/latest docs.jsonl "$(member loss <a)"
 }
 
+@test "texts begin with the model's bos_token_id, as for lm-evaluation-harness" {
+    dt-eval -q --json -m run/latest perplexity docs.jsonl >a
+    cp -rL run/latest begun
+    rm -r begun/trainer
+    jq '.bos_token_id = 60' run/latest/config.json >begun/config.json
+    dt-eval -q --json -m begun perplexity docs.jsonl >b
+    refute cmp -s a b
+    [ "$(member tokens <a)" = "$(member tokens <b)" ]
+    need_python torch transformers
+    "$PYTHON" "$ROOT/tests/oracles/perplexity_oracle.py" begun docs.jsonl "$(member loss <b)"
+}
+
 @test "the score of a llama is that of transformers" {
     need_python torch transformers
     for tied in true false; do
