@@ -168,8 +168,7 @@ static void report_text(const struct dt_choice_result *results, int count, struc
         for (int i = 0; i < count; i++) {
             const double *right = results[i].right[rule];
             size_t n = results[i].data->count;
-            dt_buffer_printf(b, "  %.4f ± %.4f", dt_confidence_mean(right, n),
-                             dt_confidence_standard_error(right, n));
+            dt_confidence_add(b, right, n);
             if (i > 0) {
                 double p = dt_confidence_paired_p(results[0].right[rule], right, n);
                 dt_buffer_printf(b, "  p = %.4f%s", p, p < 0.05 ? " *" : "  ");

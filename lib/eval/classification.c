@@ -283,9 +283,8 @@ static void report_text(const struct dt_classification *results, int count, stru
     dt_buffer_printf(b, "\naccuracy             loss%s  model\n", count > 1 ? "         p" : "");
     for (int i = 0; i < count; i++) {
         const struct dt_classification *r = &results[i];
-        dt_buffer_printf(b, "%8.4f ± %.4f  %8.4f", dt_confidence_mean(r->right, r->count),
-                         dt_confidence_standard_error(r->right, r->count),
-                         dt_confidence_mean(r->nats, r->count));
+        dt_confidence_add(b, r->right, r->count);
+        dt_buffer_printf(b, "  %8.4f", dt_confidence_mean(r->nats, r->count));
         if (i > 0)
             dt_buffer_printf(b, "  %8.4f",
                              dt_confidence_paired_p(results[0].right, r->right, r->count));

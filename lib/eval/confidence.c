@@ -4,8 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/buffer.h"
-
 double dt_confidence_mean(const double *x, size_t n)
 {
     double sum = 0;
@@ -17,11 +15,21 @@ double dt_confidence_mean(const double *x, size_t n)
 double dt_confidence_standard_error(const double *x, size_t n)
 {
     if (n < 2)
-        return 0;
+        return NAN;
     double mean = dt_confidence_mean(x, n), squares = 0;
     for (size_t i = 0; i < n; i++)
         squares += (x[i] - mean) * (x[i] - mean);
     return sqrt(squares / (double)(n - 1) / (double)n);
+}
+
+void dt_confidence_add(struct dt_buffer *text, const double *x, size_t n)
+{
+    double error = dt_confidence_standard_error(x, n);
+    dt_buffer_printf(text, "%8.4f", dt_confidence_mean(x, n));
+    if (isnan(error))
+        dt_buffer_printf(text, " %8s", "");
+    else
+        dt_buffer_printf(text, " ± %.4f", error);
 }
 
 double dt_confidence_paired_p(const double *x, const double *y, size_t n)
@@ -32,7 +40,8 @@ double dt_confidence_paired_p(const double *x, const double *y, size_t n)
     double mean = n ? dt_confidence_mean(difference, n) : 0,
            error = dt_confidence_standard_error(difference, n);
     free(difference);
-    if (error == 0) /* all differences are the same: the sign test */
-        return mean == 0 ? 1 : ldexp(1, n < 1024 ? 1 - (int)n : -1023);
-    return erfc(fabs(mean) / error / M_SQRT2);
+    double least = ldexp(1, n < 1024 ? 1 - (int)n : -1023); /* all signs are the same */
+    if (!(error > 0))
+        return mean == 0 ? 1 : least;
+    return fmax(least, erfc(fabs(mean) / error / M_SQRT2));
 }

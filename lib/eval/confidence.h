@@ -5,11 +5,15 @@
 
 #include <stddef.h>
 
+#include "base/buffer.h"
+
 double dt_confidence_mean(const double *x, size_t n);
-/* Standard error of the mean: the sample's standard deviation over sqrt(n); 0 if n < 2. */
+/* Standard error of the mean: the sample's standard deviation over sqrt(n); NAN if n < 2. */
 double dt_confidence_standard_error(const double *x, size_t n);
-/* Two-sided p-value of a mean difference, by the normal distribution; where all differences are the
- * same, as that of one item is, by the sign test; 1 if they are 0. */
+/* Adds "MEAN ± ERROR", or as many blanks in place of an error that is not known. */
+void dt_confidence_add(struct dt_buffer *text, const double *x, size_t n);
+/* Two-sided p-value of a mean difference, by the normal distribution, but not below 2^(1 - n), the
+ * least of the sign test, which it is where all differences are the same; 1 if they are 0. */
 double dt_confidence_paired_p(const double *x, const double *y, size_t n);
 
 #endif

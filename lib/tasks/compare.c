@@ -132,11 +132,26 @@ static void add_json(const struct pairs *p, const char *task, const char *metric
     dt_json_add_real(b, "b", dt_confidence_mean(p->b, p->count), 9);
     dt_json_add_real(b, "difference", e->value, 9);
     dt_json_add_real(b, "difference_stderr", e->error, 9);
-    dt_buffer_printf(b, ",\"difference_interval\":[%.9g,%.9g],\"a_wins\":%zu,\"b_wins\":%zu",
-                     e->low, e->high, p->a_wins, p->b_wins);
+    if (isnan(e->low))
+        dt_buffer_add_string(b, ",\"difference_interval\":[null,null]");
+    else
+        dt_buffer_printf(b, ",\"difference_interval\":[%.9g,%.9g]", e->low, e->high);
+    dt_buffer_printf(b, ",\"a_wins\":%zu,\"b_wins\":%zu", p->a_wins, p->b_wins);
     dt_buffer_printf(b, ",\"test\":\"%s\"", p->binary ? "mcnemar" : "normal");
     dt_json_add_real(b, "p", value, 9);
     dt_buffer_add_string(b, "}\n");
+}
+
+static void add_text(const struct pairs *p, const char *task, const char *metric,
+                     const struct dt_task_estimate *e, double value, struct dt_buffer *b)
+{
+    dt_buffer_printf(b, "%s %s  %zu items  A %.4f  B %.4f  B - A %+.4f", task, metric, p->count,
+                     dt_confidence_mean(p->a, p->count), dt_confidence_mean(p->b, p->count),
+                     e->value);
+    if (!isnan(e->low))
+        dt_buffer_printf(b, " [%+.4f, %+.4f]", e->low, e->high);
+    dt_buffer_printf(b, "  A alone %zu, B alone %zu  p = %.4f%s\n", p->a_wins, p->b_wins, value,
+                     value < 0.05 ? " *" : "");
 }
 
 static void compare_metric(const struct answers *a, const struct answers *b, size_t first,
@@ -150,15 +165,7 @@ static void compare_metric(const struct answers *a, const struct answers *b, siz
         dt_task_estimate(p.differences, p.count, DT_TASK_AGGREGATION_MEAN, 0, resamples);
     double value = p.binary ? dt_task_mcnemar(p.a_wins + p.b_wins, p.a_wins)
                             : dt_confidence_paired_p(p.a, p.b, p.count);
-    if (json)
-        add_json(&p, task, metric, &e, value, text);
-    else
-        dt_buffer_printf(text,
-                         "%s %s  %zu items  A %.4f  B %.4f  B - A %+.4f [%+.4f, %+.4f]  "
-                         "A alone %zu, B alone %zu  p = %.4f%s\n",
-                         task, metric, p.count, dt_confidence_mean(p.a, p.count),
-                         dt_confidence_mean(p.b, p.count), e.value, e.low, e.high, p.a_wins,
-                         p.b_wins, value, value < 0.05 ? " *" : "");
+    (json ? add_json : add_text)(&p, task, metric, &e, value, text);
     free(p.a);
     free(p.b);
     free(p.differences);

@@ -192,7 +192,7 @@ struct dt_task_estimate dt_task_estimate(const struct dt_task_score *scores, siz
     if (aggregation == DT_TASK_AGGREGATION_MEAN)
         e.error = error_of_mean(&s);
     if (count < 2)
-        e.error = NAN;
+        e.error = e.low = e.high = NAN;
     return e;
 }
 

@@ -41,7 +41,7 @@ struct dt_task_score {
 
 struct dt_task_estimate {
     double value, error; /* error: NAN if unknown, as of one document */
-    double low, high;    /* 95% interval by the bootstrap */
+    double low, high;    /* 95% interval by the bootstrap; NAN of one document */
 };
 
 /* resamples: of the bootstrap; 0: 1000, and 100,000 where the standard error is by the bootstrap.

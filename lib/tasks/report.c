@@ -189,7 +189,8 @@ static void add_line(struct dt_buffer *b, const struct dt_task_estimate *e)
         dt_buffer_printf(b, " %9s", "");
     else
         dt_buffer_printf(b, " ± %.4f", e->error);
-    dt_buffer_printf(b, "  [%.4f, %.4f]", e->low, e->high);
+    if (!isnan(e->low))
+        dt_buffer_printf(b, "  [%.4f, %.4f]", e->low, e->high);
 }
 
 static void report_groups(const struct dt_task_result *results, int count, size_t column,

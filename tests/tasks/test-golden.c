@@ -223,7 +223,7 @@ static void one_document_has_no_error(void **state)
     (void)state;
     const struct dt_task_score score = {1, 1};
     struct dt_task_estimate e = dt_task_estimate(&score, 1, DT_TASK_AGGREGATION_MEAN, 2, 10);
-    assert_true(e.value == 1 && isnan(e.error));
+    assert_true(e.value == 1 && isnan(e.error) && isnan(e.low) && isnan(e.high));
 }
 
 /* Groups of 3 and 5 documents; by pooled_sample_stderr() of the harness. */
