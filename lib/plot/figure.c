@@ -65,7 +65,7 @@ const char *dt_figure_label(const char *name)
         {"resident_memory", "memory of rank 0 (bytes)"},
         {"peak_memory", "peak memory of rank 0 (bytes)"},
         {"peak_bytes", "peak memory of the largest process (bytes)"},
-        {"device_memory", "memory on the device (bytes)"},
+        {"device_memory", "memory of device and host (bytes)"},
         {"bytes_sent", "bytes that rank 0 sent"},
         {"waited_seconds", "time that rank 0 waited for others (seconds)"},
         {"batch_tokens", "tokens per step"},
