@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "gguf/gguf-tokenizer.h"
+#include "pretokenize/character.h"
 #include "steps/byte-steps.h"
 #include "tokenizer-files/tokenizer-file.h"
 
@@ -166,6 +167,36 @@ static int refuse_wrong_mistral(const struct dt_tokenizer *t, const char *path,
                    path);
 }
 
+/* An added token with rstrip; DT_NO_TOKEN if there is none. */
+static uint32_t find_strips_right(const struct dt_tokenizer *t, bool normalized)
+{
+    for (uint32_t i = 0; i < t->added_count; i++)
+        if (t->added[i].strip_right && t->added[i].normalized == normalized)
+            return t->added[i].id;
+    return DT_NO_TOKEN;
+}
+
+/* White space that tokenizers gives to a token with rstrip is searched for others again, so that
+ * they overlap. */
+static int refuse_overlaps(const struct dt_tokenizer *t, const char *path, struct dt_error *err)
+{
+    const uint32_t others[] = {find_strips_right(t, false), find_strips_right(t, true)};
+    dt_character_table_init();
+    for (uint32_t i = 0; i < t->added_count; i++) {
+        const struct dt_added_token *a = &t->added[i];
+        const unsigned char *p = (const unsigned char *)t->bytes.data + a->match.start;
+        uint32_t other = others[a->normalized];
+        unsigned length;
+        if (other != DT_NO_TOKEN &&
+            DT_SET_SPACES >> dt_character_class(p, p + a->match.length, &length) & 1)
+            return dt_fail(err, DT_EFORMAT,
+                           "%s: added token %u begins with white space, and %u has rstrip, which "
+                           "is not supported together",
+                           path, a->id, other);
+    }
+    return 0;
+}
+
 static int fill(struct dt_tokenizer *t, const struct dt_model_format *format,
                 struct json_object *root, struct json_object *model, struct json_object *index,
                 const char *path, struct dt_error *err)
@@ -179,7 +210,9 @@ static int fill(struct dt_tokenizer *t, const struct dt_model_format *format,
     DT_TRY(format->read_rest(t, model, path, err));
     DT_TRY(dt_tokenizer_read_post_processor(t, json_object_object_get(root, "post_processor"), path,
                                             err));
-    return dt_tokenizer_finish(t, err) < 0 ? dt_fail_context(err, "%s", path) : 0;
+    if (dt_tokenizer_finish(t, err) < 0)
+        return dt_fail_context(err, "%s", path);
+    return refuse_overlaps(t, path, err);
 }
 
 static int load_model(struct dt_tokenizer *t, struct json_object *root, struct json_object *model,

@@ -117,6 +117,8 @@ static const struct change cases[] = {
     {"{\"id\":4,", "{\"id\":0,\"content\":\"zz\"},{\"id\":4,", "id 0 has two tokens, 'a' and 'zz'"},
     {"\"content\":\"<s>\"", "\"normalized\":true,\"content\":\" \"",
      "added token 4: its normalized text is empty"},
+    {"{\"id\":4,", "{\"id\":5,\"content\":\"\\u2003x\",\"rstrip\":true},{\"id\":4,",
+     "added token 5 begins with white space, and 5 has rstrip, which is not supported together"},
     {"\"special\":true", "\"special\":\"no\"", "added token 1: " FLAG("special")},
     {"\"special\":true", "\"lstrip\":0", "added token 1: " FLAG("lstrip")},
     /* the vocabulary */
