@@ -4,13 +4,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/program.h"
 #include "eval/translation-words.h"
+
+/* Some classes of transformers before 5 obey add_bos_token; others, and 5, only the template. */
+static void warn_of_other_beginning(const struct dt_text_frame *f, const char *model)
+{
+    bool begins = f->in_tokenizer && f->frame.before_count > 0;
+    if (f->tokens.adds_bos >= 0 && begins != (f->tokens.adds_bos == 1))
+        dt_program_warn("warning: %s says add_bos_token %s, but its tokenizer's template puts %s "
+                        "before a text: prompts begin %s, as the template says",
+                        model, f->tokens.adds_bos ? "true" : "false",
+                        begins ? "a token" : "no token", begins ? "with it" : "without one");
+}
 
 int dt_text_coder_open(struct dt_text_coder *c, struct dt_scored_model *subject,
                        struct dt_error *err)
 {
     c->subject = subject;
-    return dt_text_frame_read(&c->frame, subject->tokenizer, subject->directory, err);
+    DT_TRY(dt_text_frame_read(&c->frame, subject->tokenizer, subject->directory, err));
+    warn_of_other_beginning(&c->frame, subject->directory);
+    return 0;
 }
 
 void dt_text_coder_release(struct dt_text_coder *c)

@@ -103,6 +103,26 @@ member() { # NAME: of the JSON object on stdin
     refute cmp -s <(grep -oE '"log_likelihood":[-0-9.e]+' items) <(grep -oE '"log_likelihood":[-0-9.e]+' task)
 }
 
+@test "a model whose files contradict each other on how a text begins has a warning" {
+    cp -rL run/latest m
+    rm -r m/trainer
+    head -n 1 questions.jsonl >q.jsonl
+    answer() { dt-eval -q -m "$1" -o /dev/null choice q.jsonl 2>warning; }
+    echo '{"add_bos_token": true}' >m/tokenizer_config.json
+    answer m
+    grep -qF "m says add_bos_token true, but its tokenizer's template puts no token before a text" warning
+    echo '{"add_bos_token": false}' >m/tokenizer_config.json
+    answer m
+    [ ! -s warning ]
+    dt-export -m run/latest -o own
+    echo '{"add_bos_token": false}' >own/tokenizer_config.json
+    answer own
+    grep -qF "puts a token before a text: prompts begin with it" warning
+    echo '{"add_bos_token": true}' >own/tokenizer_config.json
+    answer own
+    [ ! -s warning ]
+}
+
 @test "likelihoods and decisions are those of lm-evaluation-harness" {
     need_python lm_eval accelerate
     cp -rL run/latest m
