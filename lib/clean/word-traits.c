@@ -54,8 +54,8 @@ static const struct {
               {"ind", "id"}, {"nob", "nb"}, {"nld", "nl"}, {"pol", "pl"}, {"por", "pt"},
               {"ron", "ro"}, {"swe", "sv"}, {"tur", "tr"}, {"dan", "da"}, {"fin", "fi"},
               {"fra", "fr"}, {"hun", "hu"}, {"ita", "it"}, {"cat", "ca"}, {"nor", "no"},
-              {"eng", "en"}, {"ara", "ar"}, {"arb", "ar"}, {"jpn", "ja"},
-              {"vie", "vi"}, {"zho", "zh"}, {"cmn", "zh"}};
+              {"eng", "en"}, {"ara", "ar"}, {"arb", "ar"}, {"jpn", "ja"}, {"vie", "vi"},
+              {"zho", "zh"}, {"cmn", "zh"}};
 
 unsigned dt_words_traits(const char *language)
 {

@@ -652,10 +652,9 @@ static size_t take_wide(struct dt_words *w, const char *text, size_t size)
         return n;
     }
     bool closes = kind & DT_CHARACTER_CLOSING && !(kind & DT_CHARACTER_ICON);
-    bool stops = text[n] == '.' && last & DT_CHARACTER_LOWER &&
-                 !(w->traits & DT_WORD_TRAIT_FEW_STOPS);
-    if (!(closes || stops) ||
-        !ends_chunk(text + n + length, size - n - length))
+    bool stops =
+        text[n] == '.' && last & DT_CHARACTER_LOWER && !(w->traits & DT_WORD_TRAIT_FEW_STOPS);
+    if (!(closes || stops) || !ends_chunk(text + n + length, size - n - length))
         return 0;
     add_word(w, text, text + n, chars, letters);
     add_word(w, text + n, text + n + length, 1, kinds_of_word(kind, kind, 1));

@@ -86,7 +86,8 @@ static void words_of_other_languages_are_cut_as_spacy_cuts_them(void **state)
 static void marks_split_in_languages_with_dictionaries(void **state)
 {
     (void)state;
-    assert_words_of("zh", "apt-get /etc/passwd X.org v12.1 foo_bar (HTTP) e.g. ... -- A/B test.txt, ok.",
+    assert_words_of("zh",
+                    "apt-get /etc/passwd X.org v12.1 foo_bar (HTTP) e.g. ... -- A/B test.txt, ok.",
                     "apt - get / etc / passwd X . org v12.1 foo _ bar ( HTTP ) e . g . ... -- "
                     "A / B test . txt , ok .");
     assert_words_of("cmn_Hani", "a@b-\u4e2d", "a @ b - \u4e2d");
