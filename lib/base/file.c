@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -24,6 +25,7 @@
 #define OUTPUT_BUFFER ((size_t)1 << 16)
 #define MOST_WRITERS  1000 /* of one file at a time */
 #define WRITERS_AFTER 4    /* numbers of writers that may have been killed */
+#define MOST_NAME     246  /* bytes of a file's name in that of its temporary file */
 
 static char *directory_of(const char *path)
 {
@@ -186,15 +188,27 @@ static bool is_ours(const char *path)
     return false;
 }
 
+/* The name that a temporary file has of its target: all of it, or where that would exceed NAME_MAX
+ * its beginning, and a hash (FNV-1a). */
+static char *name_for_temporary(const char *base)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+    if (strlen(base) <= MOST_NAME)
+        return dt_strdup(base);
+    for (const char *c = base; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
+    return dt_asprintf("%.*s-%016" PRIx64, MOST_NAME - 17, base, hash);
+}
+
 /* Opens a temporary file in the directory of the target, .NAME.tmp-0 or with the next number that
  * no living writer of the same target has, and removes what killed ones left; -1 with errno set on
  * failure. The directory is not read: one of many files would make that slow. */
 static int open_temporary(struct dt_output *out)
 {
-    char *dir = directory_of(out->target);
+    char *dir = directory_of(out->target), *name = name_for_temporary(dt_path_base(out->target));
     int fd = -1, after = 0; /* numbers looked at after that of fd */
     for (int n = 0; n < MOST_WRITERS && after < WRITERS_AFTER; n++) {
-        char *path = dt_asprintf("%s/.%s.tmp-%d", dir, dt_path_base(out->target), n);
+        char *path = dt_asprintf("%s/.%s.tmp-%d", dir, name, n);
         remove_if_stale(path);
         if (fd >= 0) {
             after++;
@@ -211,6 +225,7 @@ static int open_temporary(struct dt_output *out)
         errno = error;
     }
     free(dir);
+    free(name);
     return fd;
 }
 

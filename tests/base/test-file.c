@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/stop.h"
@@ -51,6 +52,26 @@ static void a_file_appears_only_when_committed(void **state)
     assert_int_equal(dt_output_commit(&out, &err), 0);
     assert_holds("x", "new");
     assert_int_equal(entries("."), 1);
+}
+
+static void a_name_may_be_as_long_as_the_system_allows(void **state)
+{
+    (void)state;
+    struct dt_error err;
+    for (int size = 240; size <= NAME_MAX; size++) {
+        struct dt_output one, two;
+        char *a = dt_asprintf("%0*d", size, 1), *b = dt_asprintf("%0*d", size, 2);
+        assert_int_equal(dt_output_open(&one, a, &err), 0);
+        assert_int_equal(dt_output_open(&two, b, &err), 0);
+        assert_int_equal(dt_output_write(&one, "1", 1, &err), 0);
+        assert_int_equal(dt_output_commit(&one, &err), 0);
+        assert_int_equal(dt_output_commit(&two, &err), 0);
+        assert_true(dt_file_probe(a, &err) > 0 && dt_file_probe(b, &err) > 0);
+        remove(a);
+        remove(b);
+        free(a);
+        free(b);
+    }
 }
 
 static void an_abandoned_file_leaves_nothing(void **state)
@@ -649,6 +670,7 @@ int main(void)
         IN_SCRATCH(an_output_that_is_an_input_is_known_through_links),
         IN_SCRATCH(outputs_of_one_file_are_the_same),
         IN_SCRATCH(a_file_appears_only_when_committed),
+        IN_SCRATCH(a_name_may_be_as_long_as_the_system_allows),
         IN_SCRATCH(an_abandoned_file_leaves_nothing),
         IN_SCRATCH(writes_of_all_sizes_arrive),
         IN_SCRATCH(what_cannot_be_written_is_an_error),
