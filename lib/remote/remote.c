@@ -68,12 +68,16 @@ static char *tag_of(const struct dt_http_answer *a)
     return dt_http_header(a, "Last-Modified");
 }
 
-/* The end of the answer is known: by its length, its chunks, or its frames. */
+/* The end of the answer is known: by its length, its chunks, or its frames. A Transfer-Encoding
+ * "identity" has neither. */
 static bool has_end(const struct dt_http_answer *a)
 {
     const char *version = a->headers.data ? a->headers.data : "";
-    return has_header(a, "Content-Length") || has_header(a, "Transfer-Encoding") ||
-           strncmp(version, "HTTP/2", 6) == 0 || strncmp(version, "HTTP/3", 6) == 0;
+    char *encoding = dt_http_header(a, "Transfer-Encoding");
+    bool chunked = encoding && strcasestr(encoding, "chunked");
+    free(encoding);
+    return has_header(a, "Content-Length") || chunked || strncmp(version, "HTTP/2", 6) == 0 ||
+           strncmp(version, "HTTP/3", 6) == 0;
 }
 
 static int changed(const struct dt_remote *r, struct dt_error *err)

@@ -4,7 +4,7 @@ Range and If-Range. Requests are appended to LOG, with Range and Authorization; 
 to PORT. The first parts of a path change the answer: /cut/N/FILE ends each after N bytes,
 /once/N/FILE the first only, /stuck/... always at the start after that, /fail/N/FILE answers the
 first N requests with 503, /plain/FILE has no Range and no tags, /endless/FILE no length,
-/norange/N/FILE no Range and is cut after N bytes once, /changes/N/FILE is cut after N bytes and
+/identity/FILE none and a Transfer-Encoding, /norange/N/FILE no Range and is cut after N bytes once, /changes/N/FILE is cut after N bytes and
 then has another tag, /to/URL redirects, /status/N answers N, /signed/N/FILE redirects to a URL that
 answers once and is cut after N bytes, /hints/N/FILE is cut after N bytes and has other tags in an
 answer 103 before, /silent/N/FILE sends nothing after N bytes."""
@@ -57,7 +57,7 @@ class Handler(BaseHTTPRequestHandler):
         if kind == "fail" and seen[path] <= int(number):
             return self.answer(503)
         numbered = kind in ("cut", "once", "fail", "norange", "changes", "stuck", "expiring", "hints", "silent")
-        name = name if numbered else rest if kind in ("plain", "endless") else path[1:]
+        name = name if numbered else rest if kind in ("plain", "endless", "identity") else path[1:]
         try:
             data = open(os.path.join(root, name or "index"), "rb").read()
         except OSError:
@@ -68,12 +68,14 @@ class Handler(BaseHTTPRequestHandler):
             start = int(given.removeprefix("bytes=").split("-")[0])
         part = data[start:]
         self.send_response(206 if start else 200)
-        if kind not in ("plain", "endless"):
+        if kind not in ("plain", "endless", "identity"):
             self.send_header("ETag", tag)
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
-        if kind == "endless":
+        if kind in ("endless", "identity"):
             self.send_header("Connection", "close")
+            if kind == "identity":
+                self.send_header("Transfer-Encoding", kind)
         else:
             self.send_header("Content-Length", str(len(part)))
         self.end_headers()
@@ -87,7 +89,7 @@ class Handler(BaseHTTPRequestHandler):
         if kind == "silent":
             self.wfile.flush()
             self.connection.recv(1)  # until the client closes
-        if stop < len(part) or kind == "endless":
+        if stop < len(part) or kind in ("endless", "identity"):
             self.wfile.flush()
             self.close_connection = True
 

@@ -136,6 +136,7 @@ in_parts() {
     cp root/docs.jsonl root/cut
     failure changes/1000/docs.jsonl "was changed while it was read, at byte 1000"
     failure endless/docs.jsonl "the server does not say where it ends"
+    failure identity/docs.jsonl "the server does not say where it ends"
     failure plain/cut "the connection broke at byte 1000, and the server names neither ETag nor date"
     failure absent "does not exist: the server answers 404"
     failure status/403/x "the server answers 403: it needs credentials"
