@@ -11,12 +11,13 @@
 #include "base/plugin.h"
 
 #define STEP       ((size_t)1 << 16)
-#define WINDOW_LOG 27 /* of zstd's window, as for files: io/input.c */
+#define MOST_STEP  ((size_t)1 << 30) /* of zlib's uInt */
+#define WINDOW_LOG 27                /* of zstd's window, as for files: io/input.c */
 
-/* Room for at least STEP more bytes of output, but never more than one above the limit. */
+/* Room for STEP to MOST_STEP more bytes of output, but never more than one above the limit. */
 static size_t make_room(struct dt_buffer *out, size_t most)
 {
-    size_t room = out->size < STEP ? STEP : out->size;
+    size_t room = out->size < STEP ? STEP : out->size < MOST_STEP ? out->size : MOST_STEP;
     room = room > most + 1 - out->size ? most + 1 - out->size : room;
     dt_buffer_reserve(out, out->size + room + 1);
     return room;
@@ -26,7 +27,8 @@ static size_t make_room(struct dt_buffer *out, size_t most)
 static enum dt_warc_body inflate_all(const char *data, size_t size, int windows, size_t most,
                                      struct dt_buffer *out)
 {
-    z_stream z = {.next_in = (unsigned char *)data, .avail_in = (uInt)size};
+    z_stream z = {.next_in = (unsigned char *)data};
+    const unsigned char *end = z.next_in + size;
     int rc = Z_OK;
     if (inflateInit2(&z, windows) != Z_OK)
         dt_out_of_memory();
@@ -34,9 +36,12 @@ static enum dt_warc_body inflate_all(const char *data, size_t size, int windows,
         size_t room = make_room(out, most);
         z.next_out = (unsigned char *)out->data + out->size;
         z.avail_out = (uInt)room;
+        size_t left = (size_t)(end - z.next_in);
+        z.avail_in = (uInt)(left < MOST_STEP ? left : MOST_STEP);
         rc = inflate(&z, Z_NO_FLUSH);
         out->size += room - z.avail_out;
-        if (rc == Z_STREAM_END && z.avail_in > 2 && z.next_in[0] == 0x1f && z.next_in[1] == 0x8b)
+        if (rc == Z_STREAM_END && end - z.next_in > 2 && z.next_in[0] == 0x1f &&
+            z.next_in[1] == 0x8b)
             rc = inflateReset(&z); /* another member */
     }
     inflateEnd(&z);
