@@ -46,6 +46,9 @@ source = $(DATA)/multi30k.$1.gz
 
 ifeq ($(origin CORPUS),undefined)
 $(OUT)/corpus: $(call source,train.de) $(call source,train.en) $(OUT)/settings/pairs
+	@gzip -t $(filter %.gz,$^)
+	@[ "$$(zcat $(call source,train.de) | grep -c '')" -eq "$$(zcat $(call source,train.en) | grep -c '')" ] || \
+	  { echo '$(call source,train.de), .en: not as many lines in one as in the other' >&2; exit 1; }
 	paste -d '\n' <(zcat $(call source,train.de)) <(zcat $(call source,train.en)) | \
 	  awk 'NR <= 2 * $(PAIRS) { print; if (NR % 2 == 0) print "\001" }' >$@
 endif

@@ -3,6 +3,7 @@
 load ../helper
 
 setup() {
+    cd "$T"
     mkdir "$T/pairs"
     local part count
     for part in train:400 val:20 test_2016_flickr:12; do
@@ -26,6 +27,21 @@ translate() {
     make -C "$ROOT" --no-print-directory -f pipelines/translate.mk B="${DT_BUILD:-build}" \
         OUT="$T/out" DATA="$T/pairs" VOCAB_SIZE=300 VAL=0.2 EPOCHS=2 BATCH=4 LENGTH=32 BEAMS=2 \
         MOST=20 SET='model.hidden_size=32 model.num_layers=1 model.num_heads=2' "$@"
+}
+
+@test "a file that is cut, or has fewer lines than the other, is an error" {
+    cp "$T/pairs/multi30k.train.en.gz" whole.gz
+    head -c 1500 whole.gz >"$T/pairs/multi30k.train.en.gz"
+    run translate "$T/out/corpus"
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"multi30k.train.en.gz: unexpected end of file"* ]]
+    zcat whole.gz | head -n 300 | gzip >"$T/pairs/multi30k.train.en.gz"
+    run translate "$T/out/corpus"
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"multi30k.train.de.gz, .en: not as many lines in one as in the other"* ]]
+    [ ! -e "$T/out/corpus" ]
+    cp whole.gz "$T/pairs/multi30k.train.en.gz"
+    translate "$T/out/corpus"
 }
 
 @test "each epoch's translations are scored beside copies of the source" {
