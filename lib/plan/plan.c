@@ -37,13 +37,31 @@ static bool is_like_before(const struct dt_plan *p, const struct dt_base *b, lon
            b->stages[stage].layers == b->stages[stage - 1].layers;
 }
 
+#define ALL_RANKS 16 /* of more, whose shards are small, the first and the last are sized */
+
+/* What the largest data-parallel rank of a stage needs beyond the first one. It is the last one, or
+ * with distributed.invariant an inner one; without, an inner one may need a part of a block
+ * more in each bucket, which is left out, since a search sizes thousands of layouts. */
+static int find_more(double *more, const struct dt_plan *p, const struct dt_settings *s,
+                     const struct dt_base *b, long stage, double first, struct dt_error *err)
+{
+    const long ranks = dt_layout_dp_cp_size(&p->layout);
+    struct dt_rank_sizes sizes;
+    *more = 0;
+    const bool all = s->distributed.invariant && ranks <= ALL_RANKS;
+    for (long rank = all ? 1 : ranks - 1; rank > 0 && rank < ranks; rank++) {
+        DT_TRY(dt_sizes_stage(&sizes, b, s, &p->layout, stage, rank, err));
+        *more = fmax(*more, sizes.total - first);
+    }
+    return 0;
+}
+
 /* The stage whose first rank needs the most, and what any rank needs. */
 static int find_largest(struct dt_plan *p, const struct dt_settings *s, const struct dt_base *b,
                         struct dt_error *err)
 {
-    const bool alone = dt_layout_dp_cp_size(&p->layout) == 1;
-    struct dt_rank_sizes sizes = {0}, last;
-    double more = 0; /* than the first rank the last one needs */
+    struct dt_rank_sizes sizes = {0};
+    double more = 0; /* than the first rank another one needs */
     for (long stage = 0; stage < p->layout.pp; stage++) {
         double activations = b->stages[stage].activations;
         struct dt_traffic traffic = dt_sizes_stage_traffic(b, s, &p->layout, stage);
@@ -51,11 +69,8 @@ static int find_largest(struct dt_plan *p, const struct dt_settings *s, const st
             sizes.total += activations - sizes.activations;
             sizes.activations = activations;
         } else {
-            DT_TRY(dt_sizes_stage(&sizes, b, s, &p->layout, stage, false, err));
-            last = sizes;
-            if (!alone)
-                DT_TRY(dt_sizes_stage(&last, b, s, &p->layout, stage, true, err));
-            more = fmax(last.total - sizes.total, 0);
+            DT_TRY(dt_sizes_stage(&sizes, b, s, &p->layout, stage, 0, err));
+            DT_TRY(find_more(&more, p, s, b, stage, sizes.total, err));
         }
         p->most = fmax(p->most, sizes.total + more);
         if (sizes.total > p->sizes.total) {

@@ -79,32 +79,33 @@ static void count_elements(struct dt_base *b, struct dt_stage_base *stage,
     }
 }
 
-/* The first or the last of ranks that do not exist. */
-static struct dt_comm *imagine(long size, bool last, bool linked)
+/* One of ranks that do not exist. */
+static struct dt_comm *imagine(long size, long rank, bool linked)
 {
-    return dt_comm_imagine((int)size, last ? (int)size - 1 : 0, linked);
+    return dt_comm_imagine((int)size, (int)rank, linked);
 }
 
-static struct dt_data_group plan_data_group(const struct dt_plan_layout *l, long dp, bool last,
+static struct dt_data_group plan_data_group(const struct dt_plan_layout *l, long dp, long rank,
                                             bool linked)
 {
     long copies = dp * l->cp, groups = dp == l->dp ? dt_layout_shard_groups(l) : 1;
-    struct dt_data_group r = {.all = imagine(copies, last, linked), .cp_size = (int)l->cp};
-    r.group = groups > 1 ? imagine(copies / groups, last, linked) : r.all;
-    r.across = groups > 1 ? imagine(groups, last, linked) : NULL;
+    long owners = copies / groups;
+    struct dt_data_group r = {.all = imagine(copies, rank, linked), .cp_size = (int)l->cp};
+    r.group = groups > 1 ? imagine(owners, rank % owners, linked) : r.all;
+    r.across = groups > 1 ? imagine(groups, rank / owners, linked) : NULL;
     return r;
 }
 
-/* The mesh of the first or the last data-parallel rank, with communicators that only have sizes. */
+/* The mesh of a data-parallel rank, with communicators that only have sizes. */
 static struct dt_mesh plan_mesh(const struct dt_settings *s, const struct dt_plan_layout *l,
-                                long stage, long dp, bool last)
+                                long stage, long dp, long rank)
 {
     bool linked = strcmp(dt_comm_backend_names[s->distributed.backend], "nccl") == 0;
-    struct dt_mesh mesh = {.world = imagine(l->pp * dp * l->cp * l->tp, false, linked),
-                           .data = plan_data_group(l, dp, last, linked),
-                           .tp_group = imagine(l->tp, false, linked),
-                           .cp_group = imagine(l->cp, false, linked),
-                           .pp_group = imagine(l->pp, false, linked),
+    struct dt_mesh mesh = {.world = imagine(l->pp * dp * l->cp * l->tp, 0, linked),
+                           .data = plan_data_group(l, dp, rank, linked),
+                           .tp_group = imagine(l->tp, 0, linked),
+                           .cp_group = imagine(l->cp, 0, linked),
+                           .pp_group = imagine(l->pp, 0, linked),
                            .part = dt_layout_part(l, stage)};
     mesh.part.tied_apart |= s->distributed.invariant;
     mesh.part.sequence = s->distributed.sequence_parallel;
@@ -149,7 +150,7 @@ static int plan_activations(struct dt_stage_base *b, struct dt_model *model,
 static int plan_stage(struct dt_base *b, const struct dt_settings *s,
                       const struct dt_plan_layout *l, long stage, struct dt_error *err)
 {
-    struct dt_mesh mesh = plan_mesh(s, l, stage, 1, false);
+    struct dt_mesh mesh = plan_mesh(s, l, stage, 1, 0);
     struct dt_model *model = plan_model(s, &mesh);
     int rc = plan_activations(&b->stages[stage], model, s, l, &mesh, err);
     if (rc == 0)
@@ -169,7 +170,7 @@ static int count_state(struct dt_base *b, const struct dt_settings *s, struct dt
     const struct dt_base base = {.stages = &none};
     struct dt_settings full = *s;
     full.checkpoint.background = true; /* its snapshot is what a checkpoint holds, in fp32 */
-    DT_TRY(dt_sizes_stage(&whole, &base, &full, &one, 0, false, err));
+    DT_TRY(dt_sizes_stage(&whole, &base, &full, &one, 0, 0, err));
     b->moments = whole.moments / (whole.parameters / sizeof(float));
     b->state = whole.snapshot;
     return 0;
@@ -238,10 +239,10 @@ static struct dt_rank_sizes sizes_of(struct dt_train_state *store, size_t activa
 
 int dt_sizes_stage(struct dt_rank_sizes *sizes, const struct dt_base *b,
                    const struct dt_settings *s, const struct dt_plan_layout *l, long stage,
-                   bool last, struct dt_error *err)
+                   long rank, struct dt_error *err)
 {
     struct dt_train_state store;
-    struct dt_mesh mesh = plan_mesh(s, l, stage, l->dp, last);
+    struct dt_mesh mesh = plan_mesh(s, l, stage, l->dp, rank);
     struct dt_model *model = plan_model(s, &mesh);
     int rc = dt_train_state_plan(&store, model, s, &mesh, err);
     if (rc == 0)

@@ -58,12 +58,12 @@ int dt_base_init(struct dt_base *base, const struct dt_settings *settings,
                  const struct dt_plan_layout *layout, struct dt_error *err) DT_MUST_CHECK;
 void dt_base_release(struct dt_base *base);
 
-/* Bytes that the first or the last data-parallel rank of a pipeline stage holds. The last one's
- * shards are the largest, and with distributed.invariant its tree of gradients. settings: as
+/* Bytes that a data-parallel rank of a pipeline stage holds. Ranks differ by a block of each
+ * bucket, and with distributed.invariant by arrays of the tree of gradients. settings: as
  * dt_base_init. */
 int dt_sizes_stage(struct dt_rank_sizes *sizes, const struct dt_base *base,
                    const struct dt_settings *settings, const struct dt_plan_layout *layout,
-                   long stage, bool last, struct dt_error *err) DT_MUST_CHECK;
+                   long stage, long rank, struct dt_error *err) DT_MUST_CHECK;
 struct dt_traffic dt_sizes_stage_traffic(const struct dt_base *base,
                                          const struct dt_settings *settings,
                                          const struct dt_plan_layout *layout, long stage);

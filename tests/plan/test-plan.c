@@ -696,6 +696,35 @@ static void schedules_with_few_rounds_are_simulated_exactly(void **state)
     cluster.link.interference = request.simulation.spread = 0;
 }
 
+/* An inner rank may hold more than the first and the last one. */
+static void the_largest_rank_decides(void **state)
+{
+    int inner = 0;
+    (void)state;
+    settings.distributed.invariant = true;
+    for (long i = 0; i < 7 * 4 * 6; i++) {
+        struct dt_plan_layout l =
+            layout_of(2, 2 + i % 7, 1, i / 7 % 4, DT_PIPELINE_SCHEDULE_1F1B, 1);
+        struct dt_base base;
+        double most = 0, ends = 0;
+        l.batches = 1 + i / 28;
+        struct dt_settings own = dt_plan_settings(&settings, &l);
+        assert_int_equal(dt_base_init(&base, &own, &l, &err), 0);
+        for (long rank = 0; rank < 2 * l.dp; rank++) {
+            struct dt_rank_sizes sizes;
+            long at = rank / 2;
+            assert_int_equal(dt_sizes_stage(&sizes, &base, &own, &l, rank % 2, at, &err), 0);
+            most = fmax(most, sizes.total);
+            ends = at == 0 || at == l.dp - 1 ? fmax(ends, sizes.total) : ends;
+        }
+        assert_near(plan_of(&l).most, most, 0);
+        inner += ends < most;
+        dt_base_release(&base);
+    }
+    assert_true(inner > 0);
+    settings.distributed.invariant = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -712,6 +741,7 @@ int main(void)
         cmocka_unit_test(activations_in_flight_follow_the_schedule),
         cmocka_unit_test(simulating_one_dp_rank_equals_simulating_all),
         cmocka_unit_test(the_largest_tensor_parallel_shard_sets_the_time),
+        cmocka_unit_test(the_largest_rank_decides),
         cmocka_unit_test(stragglers_slow_every_rank),
         cmocka_unit_test(slow_links_are_exposed),
         cmocka_unit_test(a_plan_fits_to_the_byte),
