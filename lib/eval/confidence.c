@@ -32,6 +32,11 @@ void dt_confidence_add(struct dt_buffer *text, const double *x, size_t n)
         dt_buffer_printf(text, " ± %.4f", error);
 }
 
+double dt_confidence_least_p(size_t n)
+{
+    return n == 0 ? 1 : ldexp(1, n < 1024 ? 1 - (int)n : -1023);
+}
+
 double dt_confidence_paired_p(const double *x, const double *y, size_t n)
 {
     double *difference = dt_alloc(n + 1, sizeof *difference);
@@ -40,8 +45,7 @@ double dt_confidence_paired_p(const double *x, const double *y, size_t n)
     double mean = n ? dt_confidence_mean(difference, n) : 0,
            error = dt_confidence_standard_error(difference, n);
     free(difference);
-    double least = ldexp(1, n < 1024 ? 1 - (int)n : -1023); /* all signs are the same */
     if (!(error > 0))
-        return mean == 0 ? 1 : least;
-    return fmax(least, erfc(fabs(mean) / error / M_SQRT2));
+        return mean == 0 ? 1 : dt_confidence_least_p(n);
+    return fmax(dt_confidence_least_p(n), erfc(fabs(mean) / error / M_SQRT2));
 }

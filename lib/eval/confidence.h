@@ -12,8 +12,10 @@ double dt_confidence_mean(const double *x, size_t n);
 double dt_confidence_standard_error(const double *x, size_t n);
 /* Adds "MEAN ± ERROR", or as many blanks in place of an error that is not known. */
 void dt_confidence_add(struct dt_buffer *text, const double *x, size_t n);
-/* Two-sided p-value of a mean difference, by the normal distribution, but not below 2^(1 - n), the
- * least of the sign test, which it is where all differences are the same; 1 if they are 0. */
+/* The least p-value that n differences can have by the sign test, where all have one sign. */
+double dt_confidence_least_p(size_t n);
+/* Two-sided p-value of a mean difference, by the normal distribution, but not below
+ * dt_confidence_least_p, which it is where all differences are the same; 1 if they are 0. */
 double dt_confidence_paired_p(const double *x, const double *y, size_t n);
 
 #endif

@@ -356,7 +356,8 @@ struct dt_paired_bootstrap dt_paired_bootstrap(const struct dt_translation_metri
         long beyond = 0;
         for (long n = 0; n < resamples; n++)
             beyond += differences[n] - mean >= real; /* identical systems: always */
-        result.p = (double)(beyond + 1) / (double)(resamples + 1);
+        result.p =
+            fmax((double)(beyond + 1) / (double)(resamples + 1), dt_confidence_least_p(segments));
     }
     result.mean = dt_confidence_mean(scores, (size_t)resamples);
     qsort(scores, (size_t)resamples, sizeof *scores, compare_reals);

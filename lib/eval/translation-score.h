@@ -64,7 +64,8 @@ struct dt_paired_bootstrap {
     double p;              /* p-value of their difference */
 };
 /* Paired bootstrap resampling (Koehn 2004) as in sacreBLEU, except for the random numbers, which
- * are a function of the seed. first: NULL gives p = 1. */
+ * are a function of the seed, and that p is not below dt_confidence_least_p of the segments. first:
+ * NULL gives p = 1. */
 struct dt_paired_bootstrap dt_paired_bootstrap(const struct dt_translation_metric *metric,
                                                const struct dt_segment_counts *first,
                                                const struct dt_segment_counts *second,

@@ -182,6 +182,8 @@ static void a_system_does_not_differ_from_itself(void **state)
     assert_true(other.p < 0.05);
     assert_true(other.mean > 60 && other.mean < 80 && other.interval > 1);
     assert_memory_equal(&other, &again, sizeof other);
+    assert_true(dt_paired_bootstrap(&bleu, worse, counts, 1, 200, 1).p == 1);
+    assert_true(dt_paired_bootstrap(&bleu, worse, counts, 2, 200, 1).p >= 0.5);
 }
 
 int main(void)
