@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "formats/adapter.h"
 #include "formats/model-directory.h"
 #include "gguf/gguf-file.h"
 #include "gguf/gguf-tokenizer.h"
@@ -100,12 +101,31 @@ static int read_member(const char *directory, const char *name, char **path,
     return rc;
 }
 
+/* Takes the ids of the model that an adapter is of: peft writes no config.json. */
+static int take_base_ids(struct dt_text_tokens *t, const char *directory, uint32_t size,
+                         struct dt_error *err)
+{
+    struct dt_text_tokens own;
+    struct dt_error none;
+    char *base;
+    int adapter = dt_adapter_probe(directory, err);
+    if (adapter <= 0 || dt_adapter_find_base(directory, &base, &none) < 0)
+        return adapter < 0 ? adapter : 0;
+    int rc = dt_text_tokens_read(&own, base, size, err);
+    t->bos = own.bos;
+    t->end_count = own.end_count;
+    memcpy(t->ends, own.ends, sizeof own.ends);
+    dt_text_tokens_release(&own);
+    free(base);
+    return rc;
+}
+
 static int read_directory(struct dt_text_tokens *t, const char *directory, uint32_t size,
                           struct dt_error *err)
 {
     static const char *const names[] = {DT_CONFIG_FILE, DT_GENERATION_CONFIG_FILE,
                                         DT_TOKENIZER_CONFIG_FILE};
-    int rc = 0;
+    int rc = take_base_ids(t, directory, size, err);
     for (int i = 0; rc == 0 && i < 3; i++) {
         struct json_object *config;
         char *path;

@@ -2,7 +2,7 @@
 /*
  * The tokens around a text and the chat template, as the files of a model give them: config.json,
  * generation_config.json (whose ids precede) and tokenizer_config.json, or the values of a GGUF
- * file.
+ * file. Where the directory of an adapter gives no ids, those of its model count.
  */
 #ifndef DT_FORMATS_TEXT_TOKENS_H
 #define DT_FORMATS_TEXT_TOKENS_H

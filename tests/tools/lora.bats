@@ -170,6 +170,24 @@ loss_falls() { # of the ten last steps, below that of the ten first
     [ "$(score -m "$base" --adapter both)" = "$(score -m alone)" ]
 }
 
+@test "an adapter without config.json begins and ends texts as its model" {
+    cp -rL "$base" model
+    rm -r model/trainer
+    jq '.bos_token_id = 60' "$base/config.json" >model/config.json
+    train --init-from model
+    dt-export -m run/latest --unmerged -o adapter
+    [ ! -e adapter/config.json ]
+    head -n 20 "$BATS_FILE_TMPDIR/docs.jsonl" >docs.jsonl
+    loss() { dt-eval -q --json -t "$BATS_FILE_TMPDIR/tok.json" "$@" perplexity docs.jsonl | jq .loss; }
+    [ "$(loss -m adapter)" = "$(loss -m model --adapter adapter)" ]
+    text() { dt-generate -t "$BATS_FILE_TMPDIR/tok.json" "$@" -p Once -n 20 --temperature 0; }
+    whole=$(text -m adapter)
+    id=$(echo "$whole" | dt-tokenize -q -t "$BATS_FILE_TMPDIR/tok.json" --frame none --ids | cut -d ' ' -f 4)
+    echo "{\"eos_token_id\": [$id]}" >model/generation_config.json
+    [ "$(text -m adapter)" != "$whole" ]
+    [ "$(text -m adapter)" = "$(text -m model --adapter adapter)" ]
+}
+
 @test "the directory of an export is not overwritten, and a model without an adapter is refused" {
     train
     dt-export -m run/latest --unmerged -o alone
