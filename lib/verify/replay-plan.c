@@ -285,8 +285,8 @@ static int name_output(struct dt_replay_plan *p, const struct dt_replay_input *i
     bool differs = writer->recorded && strcmp(writer->recorded, output) != 0;
     if (differs) {
         dt_fail(err, DT_EINVALID,
-                "the output of stage %d, %s, was read as '%s' and as '%s': it was moved or copied "
-                "in between",
+                "the output of stage %d, %s, was read as '%s' and as '%s': equal commands wrote "
+                "both, or it was moved or copied in between",
                 in->from + 1, writer->program, writer->recorded, output);
         free(output);
         return err->code;

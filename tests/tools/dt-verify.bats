@@ -478,6 +478,14 @@ END
     done
 }
 
+@test "replay refuses an output with two names, as of equal commands" {
+    dt-synth -n 5 -o a.jsonl
+    dt-synth -n 5 -o b.jsonl
+    dt-clean -q a.jsonl b.jsonl -o both.jsonl
+    fails dt-verify replay -o again both.jsonl
+    [[ "$output" == *"dt-synth, was read as 'a.jsonl' and as 'b.jsonl': equal commands wrote both, or "* ]]
+}
+
 @test "replay of an adapter, whose model is then elsewhere" {
     cp -a "$S/stories.jsonl" "$S/demo.yaml" "$S/stats.json" .
     dt-vocab -q --size 300 -o tok.json stories.jsonl
