@@ -9,8 +9,8 @@ at least 0.8 %, at least 8, and the limits of mean word length are those of the 
 at each end, of words by datatrove's tokenizer of the language. dt-clean has the same numbers in a rule
 file. For zh, ja and th it takes the words of ICU, and the limits of their mean length. In Korean and
 Vietnamese words mean something else to datatrove, morphemes and compounds: there stop words and word
-lengths are those of dt's words, and the numbers of words are multiplied by the ratio of both. Both
-decide on each document. One line of JSON for each language.
+lengths are those of dt's words, and limits of numbers of words, of all and of those with letters, are
+those for the ratios of both. Both decide on each document. One line of JSON for each language.
 
 Needs dt on PATH, and datatrove with its tokenizers: pip install datatrove spacy indic-nlp-library
 'kiwipiepy<0.21' jieba sudachipy sudachidict_core pythainlp pyvi.
@@ -65,10 +65,11 @@ def by_datatrove(language, found, texts):
 
 
 def rule_file(language, found, ratio):
-    """ratio: of the number of dt's words to datatrove's."""
+    """ratio: of the number of dt's words to datatrove's, all and those with letters."""
     stop, low, high = found
     changed = {"gopher-word-length-min": low, "gopher-word-length-max": high,
-               "gopher-words-min": 50 * ratio, "fineweb-line-feeds": 0.3 / ratio}
+               "gopher-words-min": 50 * ratio[0], "fineweb-line-feeds": 0.3 / ratio[0],
+               "gopher-alphabetic-words": 0.8 * ratio[1] / (0.8 * ratio[1] + 0.2)}
     yield "words: icu" if language in WITHOUT_BLANKS else "words: characters"
     yield "stop-words: " + " ".join(stop)
     with open(RULES, encoding="utf-8") as f:
@@ -90,6 +91,11 @@ def run_dt(language, rules, texts, *options):
         run = subprocess.run(["dt-clean", "-q", "--line-ends", "keep", "--allow-empty", *options, "--rules",
                               f"{work}/rules"], input="\n".join(lines), capture_output=True, text=True, check=True)
     return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def count(words):
+    """Of all documents: words, and words with letters."""
+    return sum(map(len, words)), sum(any(map(str.isalpha, w)) for one in words for w in one)
 
 
 def by_dt(language, found, ratio, texts):
@@ -115,10 +121,10 @@ def main():
             texts = [json.loads(line)["text"] for line in itertools.islice(f, args.most)]
         tokenizer = load_word_tokenizer(NAMES.get(language, language))
         words = [tokenizer.word_tokenize(t) for t in texts]
-        found, mine, ratio = settings(words), settings(words), 1
+        found, mine, ratio = settings(words), settings(words), (1, 1)
         if language in OTHER_WORDS:
             own = [WORD.findall(t) for t in texts]
-            mine, ratio = settings(own), sum(map(len, own)) / sum(map(len, words))
+            mine, ratio = settings(own), [a / b for a, b in zip(count(own), count(words))]
         if language in WITHOUT_BLANKS:
             mine = found[0], *limits_of_dt(language, texts)
         theirs, ours = by_datatrove(language, found, texts), by_dt(language, mine, ratio, texts)
