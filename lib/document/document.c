@@ -552,6 +552,18 @@ static int judge_line_of_stream(struct dt_documents *d, struct dt_error *err)
     return 0;
 }
 
+/* Names the option that skips a line which is not JSON; what else can be wrong has other remedies.
+ */
+static void add_advice(const struct dt_documents *d, struct dt_error *err)
+{
+    const struct dt_bad_line_policy *policy = &d->bad_lines.policy;
+    struct dt_error reason = *err;
+    if (policy->offered && !policy->skip && !d->stream.inside &&
+        strncmp(reason.text, "byte ", strlen("byte ")) == 0)
+        dt_fail(err, reason.code, "%s; --on-error skip or quarantine=FILE passes over it",
+                reason.text);
+}
+
 /* A record that is not a document: SKIPPED, or the error. A record of a stream that the end of the
  * input cut marks a truncated stream. */
 static int judge_record(struct dt_documents *d, const struct dt_document *doc, struct dt_error *err)
@@ -560,6 +572,7 @@ static int judge_record(struct dt_documents *d, const struct dt_document *doc, s
         return judge_stream(d, dt_stream_check_end(&d->stream, err), err);
     if (d->stream.inside && d->bad_lines.policy.skip)
         DT_TRY(judge_line_of_stream(d, err));
+    add_advice(d, err);
     DT_TRY(dt_bad_lines_take(&d->bad_lines, dt_input_name(d->in), place(d),
                              d->record.as ? d->record.as : &doc->text, err));
     return SKIPPED;

@@ -14,6 +14,7 @@
 /* All zero: stop at the first bad line. */
 struct dt_bad_line_policy {
     bool skip;
+    bool offered;           /* the program has --on-error, which an error names */
     uint64_t most;          /* limit of skipped lines; one more is an error */
     const char *quarantine; /* a file for skipped lines, or NULL; borrowed */
 };

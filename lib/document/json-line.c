@@ -201,10 +201,13 @@ int dt_json_line_read(const char *line, size_t size, const char *field, struct d
         dt_json_scan_fail(&r, "text after the object");
     if (r.reason)
         return dt_fail(err, DT_EFORMAT, "byte %zu: %s", (size_t)(r.p - line),
-                       r.p == line + size ? "ends too early" : r.reason);
+                       r.p == line + size ? "the JSON object ends too early" : r.reason);
     if (found.text.from == NULL && !optional)
-        return dt_fail(err, DT_EFORMAT,
-                       "no member \"%s\"; dt-clean --field names the one with the text", field);
+        return dt_fail(
+            err, DT_EFORMAT,
+            "no member \"%s\"; --field of dt-clean, dt-dedup and dt-extract names the one "
+            "with the text",
+            field);
     if (found.text.from && *found.text.from != '"')
         return dt_fail(err, DT_EFORMAT, "member \"%s\" is not a string", field);
     DT_TRY(set_mark(found.mark, mark, err));

@@ -29,6 +29,7 @@ void dt_reading_options_check(const struct dt_reading_options *o,
         dt_program_usage("--max-errors goes with --on-error skip or quarantine=FILE");
     documents->bad_lines = (struct dt_bad_line_policy){
         .skip = skip,
+        .offered = true,
         .most = o->max_errors >= 0 ? (uint64_t)o->max_errors : UINT64_MAX,
         .quarantine = file};
     struct dt_error err;

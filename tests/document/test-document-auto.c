@@ -5,9 +5,11 @@
 static void auto_takes_damaged_json_for_json(void **state)
 {
     (void)state;
-    assert_refused(DT_DOCUMENT_FORMAT_AUTO, "{\"text\":\"a\"", "f:1: byte 11: ends too early");
+    assert_refused(DT_DOCUMENT_FORMAT_AUTO, "{\"text\":\"a\"",
+                   "f:1: byte 11: the JSON object ends too early");
     assert_refused(DT_DOCUMENT_FORMAT_AUTO, "{}\n",
-                   "f:1: no member \"text\"; dt-clean --field names the one with the text");
+                   "f:1: no member \"text\"; --field of dt-clean, dt-dedup and dt-extract names "
+                   "the one with the text");
 }
 
 static void auto_looks_at_how_a_file_begins(void **state)

@@ -93,9 +93,11 @@ static void wrong_lines_are_named_by_their_place(void **state)
 {
     (void)state;
     const enum dt_document_format jsonl = DT_DOCUMENT_FORMAT_JSONL;
-    assert_refused(jsonl, "{\"text\":\"a\"}\n\n{\"text\":\"b\"\n", "f:3: byte 11: ends too early");
+    assert_refused(jsonl, "{\"text\":\"a\"}\n\n{\"text\":\"b\"\n",
+                   "f:3: byte 11: the JSON object ends too early");
     assert_refused(jsonl, "{\"id\":\"a\"}\n",
-                   "f:1: no member \"text\"; dt-clean --field names the one with the text");
+                   "f:1: no member \"text\"; --field of dt-clean, dt-dedup and dt-extract names "
+                   "the one with the text");
     assert_refused(jsonl, "{\"text\":7}\n", "f:1: member \"text\" is not a string");
     assert_refused(jsonl, "[1]\n", "f:1: byte 0: '{' expected");
     assert_refused(jsonl, "{\"text\":\"a\"} x\n", "f:1: byte 13: text after the object");

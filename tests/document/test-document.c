@@ -325,7 +325,7 @@ static void read_lines_on(int threads)
     }
     assert_int_equal(dt_documents_next(docs, &doc, &err), 0);
     assert_string_equal(dt_documents_losses(docs).first_skipped,
-                        "lines:17: byte 43: ends too early");
+                        "lines:17: byte 43: the JSON object ends too early");
     dt_document_release(&doc);
     dt_documents_close(docs);
 }

@@ -207,13 +207,13 @@ END
     for reader in "dt-clean -q" "dt-dedup sign -q" "dt-vocab -q -s 300" "dt-tokenize -q -t tok.json"; do
         run $reader -o o in
         [ "$status" -eq 1 ]
-        [[ "$output" == *"in:2: byte 8: ends too early" ]]
+        [[ "$output" == *"in:2: byte 8: the JSON object ends too early; --on-error skip or quarantine=FILE passes over it" ]]
         run $reader -o o --on-error stop in
         [ "$status" -eq 1 ]
         run $reader -o o --on-error skip in
         echo "$output"
         [ "$status" -eq 0 ]
-        [[ "${lines[0]}" == *": 4 lines skipped, the first of them in:2: byte 8: ends too early" ]]
+        [[ "${lines[0]}" == *": 4 lines skipped, the first of them in:2: byte 8: the JSON object ends too early" ]]
         rm o
         run $reader -o o --on-error quarantine=q in
         [ "$status" -eq 0 ]
