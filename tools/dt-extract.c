@@ -94,8 +94,8 @@ static int finish(const struct dt_extract_statistics *s, double seconds, struct 
         dt_program_warn("pages: %s; %.1f MB in %.2f s", text.data, (double)s->bytes_in / 1e6,
                         seconds);
     if (rc == 0 && s->pages[DT_PAGE_BROTLI] > 0)
-        dt_program_warn("%llu pages dropped: built without libbrotli (install libbrotli-dev, then "
-                        "make)",
+        dt_program_warn("%llu pages dropped: built without libbrotli (make deps-data, or install "
+                        "libbrotli-dev; then make)",
                         (unsigned long long)s->pages[DT_PAGE_BROTLI]);
     dt_buffer_release(&text);
     return rc;

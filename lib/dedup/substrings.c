@@ -98,7 +98,8 @@ static void mark_repeated(struct dt_substrings *s, const void *suffixes)
 int dt_substrings_find(struct dt_substrings *s, struct dt_error *err)
 {
     DT_PLUGIN(kind, suffixes, "plug-in", DT_SUFFIXES_ABI,
-              ": built without libdivsufsort (install libdivsufsort-dev, then make)");
+              ": built without libdivsufsort (make deps-data, or install libdivsufsort-dev; then "
+              "make)");
     const struct dt_suffixes *sorter;
     DT_TRY(dt_plugin_load(&kind, "suffixes", (const void **)&sorter, err));
     const unsigned char *text = (const unsigned char *)s->all.data;

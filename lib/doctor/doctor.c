@@ -225,21 +225,30 @@ static void check_plugins(struct report *r)
 }
 #else
 static const struct plugin {
-    const char *name, *use, *package;
+    const char *name, *use, *package, *group; /* group: of packages, make deps-GROUP */
 } plugins[] = {
-    {"html", "text of web pages", "libxml2-dev"},
-    {"charset", "encodings of web pages", "libuchardet-dev"},
-    {"brotli", "web pages that are compressed by Brotli", "libbrotli-dev"},
-    {"http", "URLs, hf:// and MLflow", "libcurl4-openssl-dev"},
-    {"codec-gzip", "gzip input, faster", "libisal-dev"},
-    {"codec-xz", "xz input", "liblzma-dev"},
-    {"codec-bzip2", "bzip2 input", "libbz2-dev"},
-    {"codec-lz4", "lz4 input", "liblz4-dev"},
-    {"icu", "words of Chinese, Japanese, Thai and others", "libicu-dev"},
-    {"suffixes", "substrings that repeat (dt-dedup)", "libdivsufsort-dev"},
-    {"mpi", "ranks that mpirun or srun starts", "libopenmpi-dev openmpi-bin"},
-    {"crypto", "ranks that meet over TCP", "libssl-dev"},
+    {"html", "text of web pages", "libxml2-dev", "data"},
+    {"charset", "encodings of web pages", "libuchardet-dev", "data"},
+    {"brotli", "web pages that are compressed by Brotli", "libbrotli-dev", "data"},
+    {"http", "URLs, hf:// and MLflow", "libcurl4-openssl-dev", "track"},
+    {"codec-gzip", "gzip input, faster", "libisal-dev", "data"},
+    {"codec-xz", "xz input", "liblzma-dev", "data"},
+    {"codec-bzip2", "bzip2 input", "libbz2-dev", "data"},
+    {"codec-lz4", "lz4 input", "liblz4-dev", "data"},
+    {"icu", "words of Chinese, Japanese, Thai and others", "libicu-dev", "data"},
+    {"suffixes", "substrings that repeat (dt-dedup)", "libdivsufsort-dev", "data"},
+    {"mpi", "ranks that mpirun or srun starts", "libopenmpi-dev openmpi-bin", "mpi"},
+    {"crypto", "ranks that meet over TCP", "libssl-dev", "build"},
 };
+
+/* Whether make has built these programs where they are: it keeps its flags beside them. */
+static bool is_source_tree(void)
+{
+    char *flags = dt_program_installed_path("flags");
+    bool there = is_there(flags);
+    free(flags);
+    return there;
+}
 
 static enum state load_plugin(const struct part *p, char text[TEXT])
 {
@@ -251,7 +260,9 @@ static enum state load_plugin(const struct part *p, char text[TEXT])
 static void check_plugin(struct report *r, const struct plugin *p)
 {
     char *label = dt_asprintf("plug-in %s", p->name), *path = dt_plugin_path(p->name);
-    if (!is_there(path))
+    if (!is_there(path) && is_source_tree())
+        add(r, STATE_ABSENT, label, "%s: make deps-%s && make", p->use, p->group);
+    else if (!is_there(path))
         add(r, STATE_ABSENT, label, "%s: install %s and build dt again: dt-install(7)", p->use,
             p->package);
     else
@@ -276,10 +287,7 @@ static const struct other {
     {"man", "manual pages: dt help", "man-db", {"man", "--version"}},
     {"mpirun", "several ranks", "openmpi-bin", {"mpirun", "--version"}},
     {"duckdb", "Parquet", "DuckDB (pip install duckdb-cli)", {"duckdb", "--version"}},
-    {"Python's dt",
-     "tokenizer, loader and metrics from Python",
-     "python3, and set PYTHONPATH to dt's folder python, or the wheel (dt-python(7))",
-     {"python3", "-c", "import dt; print(dt.Tokenizer and dt.__version__)"}},
+    {"python3", "dt from Python", "python3", {"python3", "--version"}},
 };
 
 /* The first line that the program prints; 0 if it succeeds. */
@@ -301,6 +309,19 @@ static void check_other(struct report *r, const struct other *o)
         add(r, STATE_OK, o->name, "%s", line);
     else
         add(r, STATE_ABSENT, o->name, "%s: install %s", o->use, o->remedy);
+}
+
+static void check_module(struct report *r)
+{
+    const char *const command[] = {"python3", "-c",
+                                   "import dt; print(dt.Tokenizer and dt.__version__)", NULL};
+    char line[4096];
+    if (first_line(command, line, sizeof line) == 0)
+        add(r, STATE_OK, "Python's dt", "%s", line);
+    else
+        add(r, STATE_ABSENT, "Python's dt",
+            "tokenizer, loader and metrics from Python: set PYTHONPATH to dt's folder python, or "
+            "install the wheel: dt-python(7)");
 }
 
 /* What the shell runs as dt-train. */
@@ -329,5 +350,6 @@ int dt_doctor_examine(struct dt_buffer *lines, const char *const *programs)
     check_plugins(&r);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         check_other(&r, &others[i]);
+    check_module(&r);
     return r.faults;
 }

@@ -10,8 +10,8 @@
 int dt_http_load(const struct dt_http **http, struct dt_error *err)
 {
     DT_PLUGIN(kind, http, "HTTP client", DT_HTTP_ABI,
-              ": built without libcurl (install "
-              "libcurl4-openssl-dev, then make)");
+              ": built without libcurl (make deps-track, or install libcurl4-openssl-dev; then "
+              "make)");
     return dt_plugin_load(&kind, "http", (const void **)http, err);
 }
 

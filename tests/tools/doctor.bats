@@ -26,6 +26,10 @@ setup() {
     rm tree/lib/dt/icu.so tree/lib/dt/mpi.so
     tree/bin/dt doctor >said
     grep -qE '^absent +plug-in icu +words of Chinese.*: install libicu-dev and build dt again: dt-install\(7\)$' said
+    touch tree/flags # as in a tree that make has built
+    tree/bin/dt doctor >said
+    grep -qE '^absent +plug-in icu +words of Chinese.*: make deps-data && make$' said
+    grep -qE '^absent +plug-in mpi +.*: make deps-mpi && make$' said
     echo text >tree/lib/dt/icu.so
     run tree/bin/dt doctor
     [ "$status" -eq 1 ]
@@ -72,6 +76,11 @@ library() {
     LC_ALL=C.UTF-8 dt doctor >said
     grep -qE "^ok +PATH +has dt's programs$" said
     grep -qE '^ok +locale +C.UTF-8$' said
+    printf '#!/bin/sh\n[ "$1" = --version ] && echo Python 3.11.2\n' >python3
+    chmod +x python3
+    PATH=$PWD:$PATH dt doctor >said
+    grep -qE '^ok +python3 +Python 3.11.2$' said
+    grep -qE "^absent +Python's dt +.*: set PYTHONPATH to dt's folder python, or install the wheel: " said
     LC_ALL=en_US.utf-8 dt doctor >said || true # as setlocale takes it, too
     grep -qE '^ok +locale +en_US.utf-8$' said
 }

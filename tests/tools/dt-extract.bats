@@ -430,7 +430,7 @@ END
     html File >page.html
     DT_ENGINES=$T run dt-extract page.html
     assert_one_line_error dt-extract
-    [[ "$output" == *'install libxml2-dev, then make'* ]]
+    [[ "$output" == *'(make deps-data, or install libxml2-dev; then make)' ]]
 }
 
 @test "a full disk is an error" {
