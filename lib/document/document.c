@@ -20,7 +20,8 @@ struct dt_documents {
     int count, next_path;
     struct dt_documents_options options;
     struct dt_document_range part; /* to be read, of the bytes of all files in order */
-    uint64_t *sizes, offset;       /* of the files; of the next file in these bytes */
+    uint64_t *sizes, offset;       /* of the files; of the next file in these bytes, and of */
+    uint64_t first;                /* the one being read */
     bool *shared;                  /* of the files: another one has the same base name */
     size_t most;                   /* bytes of a document */
     struct dt_threads *threads;
@@ -209,6 +210,8 @@ struct dt_documents_losses dt_documents_losses(const struct dt_documents *d)
     return (struct dt_documents_losses){.ended = d->ended,
                                         .skipped = d->bad_lines.count,
                                         .first_skipped = d->bad_lines.first,
+                                        .files = d->bad_lines.files,
+                                        .first_file = d->bad_lines.first_file,
                                         .first_partial = d->first_partial,
                                         .undivided = d->undivided,
                                         .html = d->html,
@@ -622,6 +625,40 @@ static int finish_current(struct dt_documents *d, struct dt_error *err)
     return 0;
 }
 
+/* Whether bad_lines skips the file that the error is about: one that should be a page. */
+static bool may_skip_file(const struct dt_documents *d, const struct dt_error *err)
+{
+    const char *path = d->paths[d->next_path - 1];
+    return d->options.pages && d->bad_lines.policy.skip && err->code == DT_EFORMAT && d->in &&
+           d->reader == dt_document_reader_at(DT_DOCUMENT_FORMAT_TEXT) && strcmp(path, "-") != 0 &&
+           !dt_remote_is_url(path);
+}
+
+/* The file is an input all the same. */
+static int skip_file(struct dt_documents *d, struct dt_error *err)
+{
+    const char *path = d->paths[d->next_path - 1];
+    d->offset = d->first + d->sizes[d->next_path - 1];
+    if (d->first >= d->part.first) {
+        DT_TRY(dt_bad_lines_take_file(&d->bad_lines, path, err));
+        DT_TRY(dt_lineage_add_path(d->options.lineage, path, err));
+    }
+    close_current(d);
+    dt_sha256_release(&d->hash);
+    return 0;
+}
+
+static int next_of_files(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
+{
+    if (d->in == NULL) {
+        d->first = d->offset;
+        DT_TRY(open_next(d, err));
+        if (d->in == NULL)
+            return SKIPPED;
+    }
+    return next_record(d, doc, err);
+}
+
 int dt_documents_next(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
 {
     for (;;) {
@@ -632,14 +669,13 @@ int dt_documents_next(struct dt_documents *d, struct dt_document *doc, struct dt
                 d->ended = true;
                 return 0;
             }
-            DT_TRY(open_next(d, err));
-            if (d->in == NULL)
-                continue;
         }
-        int rc = next_record(d, doc, err);
+        int rc = next_of_files(d, doc, err);
+        if (rc < 0 && may_skip_file(d, err))
+            rc = skip_file(d, err);
+        else if (rc == 0)
+            rc = finish_current(d, err);
         if (rc < 0 || rc == 1)
             return rc;
-        if (rc == 0)
-            DT_TRY(finish_current(d, err));
     }
 }

@@ -70,7 +70,8 @@ struct dt_documents_options {
                               as many; 0 is DT_DOCUMENT_BYTES; a longer one is an error */
     bool allow_special;    /* DT_DOCUMENT_FORMAT_AUTO takes <|endoftext|> and the like as text */
     bool pages;            /* files of text are pages of HTML: an empty one is a document, and
-                              DT_DOCUMENT_FORMAT_AUTO refuses one without a tag */
+                              DT_DOCUMENT_FORMAT_AUTO refuses one without a tag; bad_lines
+                              applies to files that cannot be read as a page */
     const char *field; /* member that holds the text, or a path a.b, or a column; NULL is "text",
                           and DT_DOCUMENT_RECORD too, but then a record may be without it;
                           DT_DOCUMENT_FORMAT_JSON also takes a list and a member: a.b[].c */
@@ -109,7 +110,9 @@ void dt_documents_show_progress(const struct dt_documents *docs, uint64_t docume
 struct dt_documents_losses {
     bool ended;                    /* all inputs were read */
     uint64_t skipped;              /* lines */
-    const char *first_skipped;     /* "FILE:LINE: reason", or NULL; borrowed, as the next */
+    const char *first_skipped;     /* "FILE:LINE: reason", or NULL; borrowed, as the others */
+    uint64_t files;                /* that were skipped */
+    const char *first_file;        /* "FILE: reason" of the first, or NULL */
     const char *first_partial;     /* the same of streams that were cut or changed */
     const char *undivided;         /* a compressed file that is not divided among parts, or NULL */
     uint64_t html;                 /* files of HTML that were read as text, without --from text */

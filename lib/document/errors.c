@@ -33,15 +33,36 @@ static int write_pair(struct dt_bad_lines *b, const char *file, uint64_t number,
     return rc;
 }
 
+/* Whether one more is skipped; else it names the limit in *err. */
+static bool may_skip(const struct dt_bad_lines *b, struct dt_error *err)
+{
+    struct dt_error reason = *err;
+    if (b->policy.skip && b->count + b->files < b->policy.most)
+        return true;
+    if (b->policy.skip)
+        dt_fail(err, DT_EFORMAT, "%s; --max-errors allows %" PRIu64 " bad line%s", reason.text,
+                b->policy.most, dt_plural(b->policy.most));
+    return false;
+}
+
+int dt_bad_lines_take_file(struct dt_bad_lines *b, const char *file, struct dt_error *err)
+{
+    const struct dt_buffer nothing = {.data = ""};
+    struct dt_error reason = *err;
+    if (!may_skip(b, err))
+        return err->code;
+    if (b->files++ == 0)
+        b->first_file = dt_strdup(reason.text);
+    return b->policy.quarantine ? write_pair(b, file, 0, reason.text, &nothing, err) : 0;
+}
+
 int dt_bad_lines_take(struct dt_bad_lines *b, const char *file, uint64_t number,
                       const struct dt_buffer *line, struct dt_error *err)
 {
     struct dt_error reason = *err;
-    if (b->policy.skip && b->count == b->policy.most)
-        dt_fail(err, DT_EFORMAT, "%s; --max-errors allows %" PRIu64 " bad line%s", reason.text,
-                b->policy.most, dt_plural(b->policy.most));
+    const bool skipped = may_skip(b, err);
     dt_fail_context(err, "%s:%" PRIu64, file, number);
-    if (!b->policy.skip || b->count == b->policy.most)
+    if (!skipped)
         return err->code;
     b->count++;
     if (b->first == NULL)
@@ -58,5 +79,6 @@ void dt_bad_lines_release(struct dt_bad_lines *b)
 {
     dt_output_abandon(&b->out);
     free(b->first);
-    b->first = NULL;
+    free(b->first_file);
+    b->first = b->first_file = NULL;
 }

@@ -52,6 +52,9 @@ void dt_reading_options_report(const struct dt_documents *documents)
     if (losses.skipped > 1)
         dt_program_warn("%" PRIu64 " lines skipped, the first of them %s", losses.skipped,
                         losses.first_skipped);
+    if (losses.files > 0)
+        dt_program_warn("%" PRIu64 " file%s skipped%s%s", losses.files, dt_plural(losses.files),
+                        losses.files > 1 ? ", the first of them " : ": ", losses.first_file);
     if (losses.first_partial)
         dt_program_warn("taken in part: %s", losses.first_partial);
     if (losses.undivided)

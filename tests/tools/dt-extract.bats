@@ -414,6 +414,34 @@ END
     [ "$(dt-extract -q special | wc -l)" -eq 1 ]
 }
 
+@test "with --on-error skip a file that is not a page is skipped as a whole" {
+    html One >a.html
+    echo 'Notes without a tag.' >notes.txt
+    printf '<p>a\0b' >nul.html
+    html Two | gzip | head -c 60 >cut.html.gz
+    cp a.html z.html
+    for file in notes.txt nul.html cut.html.gz; do
+        run dt-extract -q $file a.html
+        assert_one_line_error dt-extract
+        run dt-extract -q --on-error skip -o out $file a.html
+        [ "$status" -eq 0 ]
+        [[ "$output" == "dt-extract: 1 file skipped: $file: "* ]]
+        [ "$(jq -r .id out)" = a.html:1 ]
+    done
+    run dt-extract -q --on-error quarantine=bad -o out ./*.html ./*.gz notes.txt
+    [[ "$output" == "dt-extract: 3 files skipped, the first of them ./nul.html: is binary data"* ]]
+    [ "$(jq -r .id out | tr '\n' ' ')" = 'a.html:1 z.html:1 ' ]
+    [ "$(jq -r .file bad | tr '\n' ' ')" = './nul.html ./cut.html.gz notes.txt ' ]
+    [ "$(jq -c '.lineage[-1].inputs | map(.path)' out.lineage.json)" = \
+        '["./a.html","./nul.html","./z.html","./cut.html.gz","notes.txt"]' ]
+    run dt-extract -q --on-error skip --max-errors 2 -o out a.html cut.html.gz notes.txt nul.html
+    assert_one_line_error dt-extract
+    [[ "$output" == *'nul.html: '*'; --max-errors allows 2 bad lines' ]]
+    for i in 0 1 2; do dt-extract -q --on-error skip --part $i/3 -o part$i *.html *.gz *.txt 2>>said; done
+    [ "$(cat part? | jq -r .id | tr '\n' ' ')" = 'a.html:1 z.html:1 ' ]
+    [ "$(grep -oE '[0-9] files? skipped' said | cut -c1 | paste -sd+ | bc)" -eq 3 ]
+}
+
 @test "a page that is read as text is named" {
     html One >page.html
     printf '<?xml version="1.0"?>\n<!DOCTYPE HTML>\n<p>Two.' | gzip >two.html.gz
