@@ -101,6 +101,18 @@ static int finish(const struct dt_extract_statistics *s, double seconds, struct 
     return rc;
 }
 
+static void warn_of_replaced(const struct dt_extractor *x)
+{
+    const struct dt_extract_statistics *s = dt_extractor_statistics(x);
+    if (s->pages_replaced > 0)
+        dt_program_warn("%llu page%s with bytes that the encoding does not have: %llu became "
+                        "U+FFFD%s%s",
+                        (unsigned long long)s->pages_replaced, dt_plural(s->pages_replaced),
+                        (unsigned long long)s->replaced,
+                        s->pages_replaced > 1 ? ", the first page is " : ", in ",
+                        dt_extractor_first_replaced(x));
+}
+
 static int run(const struct dt_extract_options *how, struct dt_documents *in, struct dt_output *out,
                struct dt_output *rejects, struct dt_error *err)
 {
@@ -111,6 +123,8 @@ static int run(const struct dt_extract_options *how, struct dt_documents *in, st
     if (rc == 0)
         rc = finish(dt_extractor_statistics(x), dt_clock_now() - start, out, rejects, how->lineage,
                     err);
+    if (rc == 0 && !opt.quiet)
+        warn_of_replaced(x);
     dt_extractor_free(x);
     return rc;
 }

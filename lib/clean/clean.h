@@ -51,7 +51,7 @@ void dt_cleaner_free(struct dt_cleaner *c); /* NULL is fine */
 /* The statistics as a JSON object, with speeds; owned by the caller (json_object_put). */
 struct json_object *dt_clean_statistics_json(const struct dt_clean_statistics *s, double seconds);
 /* Appends "3 in, 1 out (dropped: 2 min-chars)": counts of documents for a person, of at
- * most six rules. */
+ * most 24 rules, and of those in which UTF-8 was repaired. */
 void dt_clean_statistics_text(const struct dt_clean_statistics *s, struct dt_buffer *text);
 
 #endif

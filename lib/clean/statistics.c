@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "clean/clean.h"
 #include "hash/hash.h"
 #include "unicode/unicode.h"
@@ -55,7 +57,7 @@ struct json_object *dt_clean_statistics_json(const struct dt_clean_statistics *s
     return all;
 }
 
-#define SHOWN_RULES 6
+#define SHOWN_RULES 24
 
 /* The rank of this rule by dropped documents; ties by order. */
 static int rank(const struct dt_clean_statistics *s, int rule)
@@ -87,4 +89,8 @@ void dt_clean_statistics_text(const struct dt_clean_statistics *s, struct dt_buf
         dt_buffer_printf(text, ", %llu by other rules", (unsigned long long)others);
     if (s->documents_out < s->documents_in)
         dt_buffer_add_char(text, ')');
+    for (int i = 0; i < s->rule_count; i++)
+        if (s->rules[i].changed > 0 && strcmp(s->rules[i].name, "utf8") == 0)
+            dt_buffer_printf(text, ", %llu repaired (invalid UTF-8)",
+                             (unsigned long long)s->rules[i].changed);
 }

@@ -15,6 +15,7 @@
 /* What became of one page of a batch. */
 struct outcome {
     enum dt_page_outcome is;
+    uint64_t replaced;  /* characters of a kept page */
     size_t line_size;   /* of the batch's lines; 0 if nothing is to be written */
     uint64_t text_hash; /* for a marked stream */
 };
@@ -36,6 +37,7 @@ struct dt_extractor {
     struct dt_pool *pool;
     struct batch *spare;
     struct dt_extract_statistics statistics;
+    char *first_replaced; /* id of the first page with replaced characters, or NULL */
     bool input_ended;
 };
 
@@ -68,6 +70,7 @@ static void extract_page(const struct dt_extractor *x, struct batch *b, int i)
     s->pages[outcome->is]++;
     if (outcome->is == DT_PAGE_KEPT) {
         s->bytes_out += d->text.size;
+        outcome->replaced = b->scratch.replaced;
         s->replaced += b->scratch.replaced;
         s->truncated += has_truncated(&d->meta);
         dt_document_to_json(d, &b->lines);
@@ -148,6 +151,8 @@ static int emit(struct dt_extractor *x, struct batch *b, struct dt_error *err)
     add_statistics(&x->statistics, &b->statistics);
     for (int i = 0; i < b->count && rc == 0; i++) {
         const struct outcome *o = &b->outcomes[i];
+        if (o->replaced > 0 && x->statistics.pages_replaced++ == 0)
+            x->first_replaced = dt_strdup(b->documents[i].id.data);
         struct dt_document_writer *to = o->is == DT_PAGE_KEPT ? &x->out : &x->rejects;
         if (o->line_size > 0)
             rc = dt_document_writer_add_line(to, line, o->line_size, o->text_hash, err);
@@ -206,6 +211,11 @@ const struct dt_extract_statistics *dt_extractor_statistics(const struct dt_extr
     return &x->statistics;
 }
 
+const char *dt_extractor_first_replaced(const struct dt_extractor *x)
+{
+    return x->first_replaced;
+}
+
 static void free_batch(struct batch *b)
 {
     for (int i = 0; i < BATCH_PAGES; i++)
@@ -229,6 +239,7 @@ void dt_extractor_free(struct dt_extractor *x)
     }
     dt_document_writer_release(&x->out);
     dt_document_writer_release(&x->rejects);
+    free(x->first_replaced);
     free(x);
 }
 

@@ -27,6 +27,7 @@ struct dt_extract_statistics {
     uint64_t pages[DT_PAGE_OUTCOMES]; /* records and files, by what became of them */
     uint64_t bytes_in, bytes_out;     /* of blocks and files; of texts */
     uint64_t replaced;                /* characters of kept pages */
+    uint64_t pages_replaced;          /* kept pages that have such */
     uint64_t truncated;               /* kept pages that are */
     uint64_t lines_skipped;           /* or records, that were not documents */
 };
@@ -40,6 +41,8 @@ void dt_extractor_new(struct dt_extractor **x, const struct dt_extract_options *
 /* Does one step of the work. Returns 1 if more remains, 0 when all is written, or an error. */
 int dt_extractor_step(struct dt_extractor *x, struct dt_error *err) DT_MUST_CHECK;
 const struct dt_extract_statistics *dt_extractor_statistics(const struct dt_extractor *x);
+/* The id of the first kept page that has a replaced character, or NULL; borrowed. */
+const char *dt_extractor_first_replaced(const struct dt_extractor *x);
 void dt_extractor_free(struct dt_extractor *x); /* NULL is fine */
 
 /* The statistics as a JSON object, owned by the caller (json_object_put). */

@@ -414,6 +414,15 @@ END
     [ "$(dt-extract -q special | wc -l)" -eq 1 ]
 }
 
+@test "replaced characters are told, with the first page" {
+    html One >a.html
+    sed 's/One/<meta charset=utf-8>b\xffd and b\xfed \xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4/' a.html >b.html
+    dt-extract -o out a.html b.html 2>said
+    grep -qx "dt-extract: 1 page with bytes that the encoding does not have: [1-4] became U+FFFD, in b.html:1" said
+    dt-extract -q -o out b.html 2>said
+    [ ! -s said ]
+}
+
 @test "with --on-error skip a file that is not a page is skipped as a whole" {
     html One >a.html
     echo 'Notes without a tag.' >notes.txt
