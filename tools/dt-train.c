@@ -243,7 +243,7 @@ static void show(struct dt_progress *progress, const struct dt_step_report *r, l
         dt_program_warn("step %ld: %s; training continues, the last checkpoint stays", r->step,
                         r->save_error.text);
     }
-    if (!opt.quiet && r->slowest_factor > SLOW) {
+    if (!opt.quiet && r->slowest_factor > SLOW && !r->crowded) {
         dt_progress_clear(progress);
         dt_program_warn(
             "step %ld: rank %d computes %.1f times as long as others, which wait for it", r->step,

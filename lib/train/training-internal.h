@@ -208,6 +208,7 @@ struct dt_training {
     bool unfinished;      /* what follows an update is not done: comparisons, metrics, checkpoint */
     double busy_seconds;  /* of computing, without waiting, since the last search for stragglers */
     int64_t busy_batches; /* micro-batches computed in these */
+    bool crowded;         /* this machine has fewer processors than ranks */
     double logged_seconds; /* progress.seconds and tokens at the last logged step */
     uint64_t logged_tokens;
     double logged_waited;  /* dt_comm_waited at that step */

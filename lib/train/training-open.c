@@ -242,6 +242,7 @@ static int check_memory(struct dt_training *t, struct dt_error *err)
     int neighbours;
     size_t copies;
     DT_TRY(dt_comm_neighbours(t->comm, &neighbours, err));
+    t->crowded = neighbours > sysconf(_SC_NPROCESSORS_ONLN);
     DT_TRY(dt_shard_copies_plan(t, &copies, err));
     dt_memory_plan_add_copies(&t->memory, copies);
     int rc = dt_memory_plan_check(&t->memory, t->model, neighbours, err);

@@ -184,6 +184,7 @@ static int watch(struct dt_training *t, struct dt_step_report *r, struct dt_erro
     t->busy_batches = 0;
     r->slowest_rank = straggler.rank;
     r->slowest_factor = straggler.factor;
+    r->crowded = t->crowded;
     return 0;
 }
 

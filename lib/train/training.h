@@ -124,6 +124,7 @@ struct dt_step_report {
     bool returned;    /* and this rank was left out of an earlier one */
     int slowest_rank; /* at logged steps: the straggler (parallel/watchdog.h), */
     double slowest_factor; /* and its time over the median; 0: not measured */
+    bool crowded;          /* this machine has fewer processors than ranks, which take turns */
     bool stop;             /* a rank was asked to stop: do not run another step */
     bool leaves; /* this rank leaves an elastic run, which goes on; its checkpoint is written */
     bool stopped_early;                        /* the last step: training.patience is exhausted */

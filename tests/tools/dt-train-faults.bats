@@ -45,7 +45,19 @@ small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads
     done
 }
 
+@test "ranks that take turns on too few processors are no stragglers" {
+    ranks=$(($(getconf _NPROCESSORS_ONLN) + 3))
+    [ "$ranks" -le 8 ] || skip "so many ranks take long"
+    mpirun -n "$ranks" dt-train -j 1 "${small[@]}" --set training.max_steps=40 \
+        --set training.gradient_accumulation_steps="$ranks" -o run "$data" >got 2>messages
+    factor=$(grep -o '"slowest_factor":[0-9.]*' run/metrics.jsonl | sed 's/.*://' | sort -g | tail -n 1)
+    echo "factor $factor"
+    awk -v f="$factor" 'BEGIN { exit !(f > 1.5) }' || skip "no rank waited for a processor"
+    refute grep -F 'times as long' messages
+}
+
 @test "a straggler is named, in a line and in the metrics" {
+    [ "$(getconf _NPROCESSORS_ONLN)" -ge 2 ] || skip "two ranks need two processors"
     mpirun -n 2 "${as_rank[@]}" dt-train -j 1 "${small[@]}" "${endless[@]}" \
         --set training.log_interval=10 -o run "$data" >got 2>messages &
     job=$!
