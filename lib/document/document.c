@@ -118,6 +118,17 @@ static void find_shared_names(struct dt_documents *d)
     free(sorted);
 }
 
+static int check_path(const char *path, struct dt_error *err)
+{
+    if (access(path, R_OK) < 0)
+        return dt_fail_errno(err, "cannot open '%s'", path);
+    const size_t size = strlen(path);
+    if (dt_file_is_directory(path))
+        return dt_fail(err, DT_EIO, "cannot read '%s': is a directory; its files are '%s%s*'", path,
+                       path, path[size - 1] == '/' ? "" : "/");
+    return 0;
+}
+
 int dt_documents_open(struct dt_documents **result, char *const *paths, int count,
                       const struct dt_documents_options *options, struct dt_error *err)
 {
@@ -127,8 +138,8 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
     if (problem)
         return dt_fail(err, DT_EINVALID, "%s", problem);
     for (int i = 0; i < count; i++) /* a misspelled last name must fail at the start */
-        if (strcmp(paths[i], "-") != 0 && !dt_remote_is_url(paths[i]) && access(paths[i], R_OK) < 0)
-            return dt_fail_errno(err, "cannot open '%s'", paths[i]);
+        if (strcmp(paths[i], "-") != 0 && !dt_remote_is_url(paths[i]))
+            DT_TRY(check_path(paths[i], err));
     struct dt_documents *d = dt_alloc(1, sizeof *d);
     d->paths = count ? paths : only_stdin;
     d->count = count ? count : 1;

@@ -101,6 +101,22 @@ static bool is_lineage(const char *name)
     return size >= suffix && strcmp(name + size - suffix, DT_LINEAGE_SUFFIX) == 0;
 }
 
+/* The directory before the first wildcard is the one that is misspelled most often. */
+static int fail_directory(const char *pattern, struct dt_error *err)
+{
+    struct dt_error none;
+    char *directory = dt_strndup(pattern, strcspn(pattern, "*?["));
+    char *slash = strrchr(directory, '/');
+    if (slash && slash > directory)
+        *slash = '\0';
+    int rc = slash && dt_file_probe(directory, &none) == 0
+                 ? dt_fail(err, DT_EMISSING, "no file matches '%s': there is no directory '%s'",
+                           pattern, directory)
+                 : dt_fail(err, DT_EIO, "cannot read a directory of '%s'", pattern);
+    free(directory);
+    return rc;
+}
+
 /* Regular files and others, but neither directories nor records of lineage, which outputs have
  * beside them. */
 static int add_matches(struct names *n, const char *pattern, struct dt_error *err)
@@ -116,7 +132,7 @@ static int add_matches(struct names *n, const char *pattern, struct dt_error *er
     if (rc == GLOB_NOSPACE)
         return dt_fail(err, DT_ENOMEM, "out of memory for the files of '%s'", pattern);
     if (rc == GLOB_ABORTED)
-        return dt_fail(err, DT_EIO, "cannot read a directory of '%s'", pattern);
+        return fail_directory(pattern, err);
     return n->count > before ? 0 : dt_fail(err, DT_EMISSING, "no file matches '%s'", pattern);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
@@ -370,6 +371,9 @@ int dt_options_find_use(const struct dt_command *c, const char *name)
     int i = 0;
     for (; c->uses[i].name && (name == NULL || strcmp(name, c->uses[i].name) != 0); i++)
         dt_buffer_printf(&all, "%s%s", i > 0 ? ", " : "", c->uses[i].name);
+    if (c->uses[i].name == NULL && name && access(name, F_OK) == 0)
+        dt_program_usage("'%s' is a path, and comes after one of %s: %s %s %s", name, all.data,
+                         c->name, c->uses[0].name, name);
     if (c->uses[i].name == NULL && name)
         dt_program_usage("'%s' is not one of %s", name, all.data);
     if (c->uses[i].name == NULL)

@@ -396,8 +396,11 @@ int dt_settings_limit_steps(struct dt_settings *s, uint64_t samples, const char 
                        path, s->training.schedule_start, s->branch.step);
     if (s->training.schedule_start + s->training.warmup_steps > s->training.max_steps)
         return dt_fail(
-            err, DT_EINVALID, "%s: training.warmup_steps %ld is beyond the last step, %ld", path,
-            s->training.schedule_start + s->training.warmup_steps, s->training.max_steps);
+            err, DT_EINVALID,
+            "%s: training.warmup_steps %ld is beyond the last step, %ld; set it, which is 100 "
+            "otherwise, to at most %ld",
+            path, s->training.schedule_start + s->training.warmup_steps, s->training.max_steps,
+            s->training.max_steps - s->training.schedule_start);
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shard/sharder.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,7 +75,12 @@ int dt_sharder_check_splits(const struct dt_split *splits, int count, struct dt_
 static int check_append(const struct dt_sharder *s, struct dt_error *err)
 {
     const struct dt_shard_info *a = &s->directory.old.info, *b = &s->manifest.info;
-    if (a->tokenizer != b->tokenizer || a->vocab_size != b->vocab_size || a->eot != b->eot)
+    if (a->tokenizer != b->tokenizer)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: its shards were made with another tokenizer: the fingerprints are "
+                       "%016" PRIx64 " and %016" PRIx64,
+                       s->directory.path, a->tokenizer, b->tokenizer);
+    if (a->vocab_size != b->vocab_size || a->eot != b->eot)
         return dt_fail(err, DT_EINVALID, "%s: its shards were made with another tokenizer",
                        s->directory.path);
     if (a->row != b->row || a->masked != b->masked || a->padding_id != b->padding_id)
@@ -334,8 +340,11 @@ static int check_none_is_empty(const struct dt_sharder *s, struct dt_error *err)
                            s->manifest.splits[i].name, (unsigned long long)s->tokens);
         return dt_fail(err, DT_EINVALID,
                        "split '%s' is empty: it got none of %llu documents; change the "
-                       "fractions, or use --split-by tail",
-                       s->manifest.splits[i].name, (unsigned long long)s->documents);
+                       "fractions, or use --split-by tail%s",
+                       s->manifest.splits[i].name, (unsigned long long)s->documents,
+                       s->documents == 1 ? "; a file of text is one document, of which dt-clean "
+                                           "--from lines makes one of each line"
+                                         : "");
     }
     return 0;
 }

@@ -146,7 +146,7 @@ assert_unfinished() {
     dt-tokenize -t tok.json --from text "$ROOT/LICENSE" -o one.dts
     run dt-shard -o out --split val=0.1 one.dts
     assert_one_line_error dt-shard
-    [[ "$output" == *"is empty: it got none of 1 documents"*"--split-by tail"* ]]
+    [[ "$output" == *"is empty: it got none of 1 documents"*"--split-by tail"*"dt-clean --from lines"* ]]
     assert_unfinished out
     run dt-shard -o out --split val=0.00001 --split test=0.00001 --split-by tail one.dts
     assert_one_line_error dt-shard
@@ -212,6 +212,9 @@ assert_unfinished() {
     assert_one_line_error dt-shard
     [[ "$output" == *"other.dts: was made with another tokenizer"* ]]
     dt-cat --verify out
+    run dt-shard -o out --append other.dts
+    assert_one_line_error dt-shard
+    [[ "$output" =~ "made with another tokenizer: the fingerprints are "[0-9a-f]{16}" and "[0-9a-f]{16}$ ]]
 }
 
 @test "inputs inside the output directory are refused" {

@@ -580,7 +580,7 @@ EOF
     [ "$(readlink epochs/latest)" = "$(printf 'step-%08d' $(((samples + 79) / 80)))" ]
     run dt-train -q "${small[@]}" --set training.max_tokens=1k -o none "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"training.warmup_steps 10 is beyond the last step, 8" ]]
+    [[ "$output" == *"training.warmup_steps 10 is beyond the last step, 8; set it, which is 100 otherwise, to at most 8" ]]
 }
 
 @test "losses that are not finite are skipped with a warning, and too many end the run" {

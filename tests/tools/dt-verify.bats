@@ -691,3 +691,12 @@ sign() {
     fails dt-verify files --signature signers model
     [[ "$output" == *"has no SHA-256 in the signed lineage.json"* ]]
 }
+
+@test "a path without a command before it is answered with the command" {
+    mkdir run
+    run dt-verify run
+    [ "$status" -eq 2 ]
+    [ "${lines[0]}" = "dt-verify: 'run' is a path, and comes after one of files, replay, steps, document: dt-verify files run" ]
+    run dt-verify rum
+    [ "${lines[0]}" = "dt-verify: 'rum' is not one of files, replay, steps, document" ]
+}
