@@ -214,6 +214,9 @@ FUZZ_SECONDS ?= 60
 FUZZ_FLAGS   ?=
 
 all: $(PROGRAMS) $(ENGINES) $(SHARED) share ## build programs and engines into build/
+ifeq ($(MAKELEVEL)$(MAKECMDGOALS),0)
+	@echo 'dt is built: programs in $B/bin'
+endif
 
 # Programs in $B/bin and tests in $B/tests/MODULE find engines and share/ as installed programs do.
 share:
