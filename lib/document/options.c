@@ -109,10 +109,11 @@ static int fail_directory(const char *pattern, struct dt_error *err)
     char *slash = strrchr(directory, '/');
     if (slash && slash > directory)
         *slash = '\0';
-    int rc = slash && dt_file_probe(directory, &none) == 0
-                 ? dt_fail(err, DT_EMISSING, "no file matches '%s': there is no directory '%s'",
-                           pattern, directory)
-                 : dt_fail(err, DT_EIO, "cannot read a directory of '%s'", pattern);
+    int rc =
+        slash && dt_file_probe(directory, &none) == 0
+            ? dt_fail(err, DT_EMISSING, "no file matches '%s': the directory '%s' does not exist",
+                      pattern, directory)
+            : dt_fail(err, DT_EIO, "cannot read a directory of '%s'", pattern);
     free(directory);
     return rc;
 }

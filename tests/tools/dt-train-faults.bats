@@ -45,9 +45,9 @@ small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads
     done
 }
 
-@test "ranks that take turns on too few processors are no stragglers" {
+@test "ranks that take turns on too few processors are not called stragglers" {
     ranks=$(($(getconf _NPROCESSORS_ONLN) + 3))
-    [ "$ranks" -le 8 ] || skip "so many ranks take long"
+    [ "$ranks" -le 8 ] || skip "$ranks ranks take long"
     mpirun -n "$ranks" dt-train -j 1 "${small[@]}" --set training.max_steps=40 \
         --set training.gradient_accumulation_steps="$ranks" -o run "$data" >got 2>messages
     factor=$(grep -o '"slowest_factor":[0-9.]*' run/metrics.jsonl | sed 's/.*://' | sort -g | tail -n 1)

@@ -189,7 +189,7 @@ parquet() { printf 'PAR1\025\004\025\000 rows' >"$1"; }
     [[ "$output" == *"cannot read 'd': is a directory; its files are 'd/*'" ]]
     run dt-clean -q 'nosuch/e/*.html'
     assert_one_line_error dt-clean
-    [[ "$output" == *"no file matches 'nosuch/e/*.html': there is no directory 'nosuch/e'" ]]
+    [[ "$output" == *"no file matches 'nosuch/e/*.html': the directory 'nosuch/e' does not exist" ]]
     run dt-dedup -q sign -o d/a.jsonl --files-from list
     [ "$status" -eq 2 ]
     [[ "$output" == *"'d/a.jsonl' is also an input"* ]]
