@@ -170,31 +170,37 @@ char *dt_program_installed_path(const char *part)
     return dt_path_join(exe, part);
 }
 
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Of inserted, missing, replaced and swapped characters. */
 static int edit_distance(const char *a, const char *b)
 {
-    int row[64];
-    int n = (int)strlen(b);
+    int rows[3][64];
+    int n = (int)strlen(b), i = 0;
     if (n > 63)
         return 99;
     for (int j = 0; j <= n; j++)
-        row[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        int diagonal = row[0];
+        rows[0][j] = j;
+    while (a[i++]) {
+        int *row = rows[i % 3];
+        const int *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
         row[0] = i;
         for (int j = 1; j <= n; j++) {
-            int replaced = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            int best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
-            row[j] = replaced < best ? replaced : best;
+            row[j] = least(last[j - 1] + (a[i - 1] != b[j - 1]), least(last[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least(row[j], before[j - 2] + 1);
         }
     }
-    return row[n];
+    return rows[(i - 1) % 3][n];
 }
 
 const char *dt_program_did_you_mean(const char *word, const char *const *names)
 {
     const char *best = NULL;
-    int nearest = (int)strlen(word) / 3 + 1;
+    int nearest = ((int)strlen(word) + 1) / 4; /* a wrong name is worse than none */
     for (; *names; names++) {
         int distance = edit_distance(word, *names);
         if (distance <= nearest) {

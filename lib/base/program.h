@@ -43,7 +43,8 @@ char *dt_program_installed_path(const char *part);
  * dt_program_installed_path; NULL ends that. */
 void dt_program_set_location(const char *file);
 
-/* The name in names (ended by NULL) closest to word by edit distance; NULL if none is close. */
+/* The name in names (ended by NULL) closest to word by edit distance; NULL if none is close: a
+ * difference for each 4 characters. */
 const char *dt_program_did_you_mean(const char *word, const char *const *names);
 
 #endif

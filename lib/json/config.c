@@ -176,13 +176,40 @@ static bool is_short_for(const char *key, const char *name)
     return false;
 }
 
-/* A setting of the section that the key abbreviates, or one with this key in another section, or
- * NULL. A name without a section is looked for in all. */
+/* The setting for a name of other programs, or NULL. */
+static const char *find_other(const struct dt_setting *schema, const char *name, const char *key)
+{
+    while (schema->name)
+        schema++;
+    for (const char *const *word = schema->words; word && *word; word += 2)
+        if (strcmp(word[0], name) == 0 || strcmp(word[0], key) == 0)
+            return word[1];
+    return NULL;
+}
+
+/* The only setting of the section whose key begins so, or NULL. */
+static const char *find_begun(const struct dt_setting *schema, const char *name)
+{
+    const char *found = NULL, *dot = strchr(name, '.');
+    for (const struct dt_setting *s = schema; dot && strlen(dot) > 3 && s->name; s++)
+        if (strncmp(s->name, name, strlen(name)) == 0) {
+            if (found)
+                return NULL;
+            found = s->name;
+        }
+    return found;
+}
+
+/* The setting with this name in other programs, one of the section that the key abbreviates, one
+ * with this key in another section, or NULL. A name without a section is looked for in all. */
 static const char *find_by_key(const struct dt_setting *schema, const char *name)
 {
     const char *dot = strchr(name, '.'), *key = dot ? dot + 1 : name;
     if (*key == '\0')
         return NULL;
+    const char *other = find_other(schema, name, key);
+    if (other)
+        return other;
     for (const struct dt_setting *s = schema; s->name; s++)
         if (strncmp(s->name, name, (size_t)(key - name)) == 0 &&
             is_short_for(key, strchr(s->name, '.') + 1))
@@ -190,7 +217,7 @@ static const char *find_by_key(const struct dt_setting *schema, const char *name
     for (const struct dt_setting *s = schema; s->name; s++)
         if (strcmp(strchr(s->name, '.') + 1, key) == 0)
             return s->name;
-    return NULL;
+    return find_begun(schema, name);
 }
 
 static bool is_section(const struct dt_setting *schema, const char *name)
@@ -243,27 +270,39 @@ static int unknown_section(const struct dt_setting *schema, const char *name, co
     return rc;
 }
 
+/* A misspelled key of a section; of none, a misspelled whole name. */
+static const char *find_near(const struct dt_setting *schema, const char *name, bool in_section)
+{
+    const char *names[MAX_SETTINGS + 1] = {NULL};
+    size_t start = in_section ? strcspn(name, ".") + 1 : 0;
+    for (int count = 0; schema->name; schema++) {
+        if (strncmp(schema->name, name, start) != 0)
+            continue;
+        assert(count < MAX_SETTINGS);
+        names[count++] = schema->name + start;
+    }
+    const char *near = dt_program_did_you_mean(name + start, names);
+    return near ? near - start : NULL;
+}
+
 static int unknown(const struct dt_setting *schema, const char *name, const char *place,
                    struct dt_error *err)
 {
-    const char *names[MAX_SETTINGS + 1] = {NULL};
-    for (int i = 0; schema[i].name; i++) {
-        assert(i < MAX_SETTINGS);
-        names[i] = schema[i].name;
-    }
+    char *section = dt_strndup(name, strcspn(name, "."));
+    bool has_dot = strchr(name, '.') != NULL, in_section = has_dot && is_section(schema, section);
     const char *near = find_by_key(schema, name);
     if (near == NULL)
-        near = dt_program_did_you_mean(name, names);
+        near = find_near(schema, name, in_section);
+    int rc;
     if (near)
-        return dt_fail(err, DT_EINVALID, "%sunknown key '%s': did you mean '%s'?", place, name,
-                       near);
-    char *section = dt_strndup(name, strcspn(name, "."));
-    bool is_other = strchr(name, '.') && !is_section(schema, section);
-    int rc = is_other ? unknown_section(schema, section, place, err) : 0;
+        rc = dt_fail(err, DT_EINVALID, "%sunknown key '%s': did you mean '%s'?", place, name, near);
+    else if (has_dot && !in_section)
+        rc = unknown_section(schema, section, place, err);
+    else
+        rc = dt_fail(err, DT_EINVALID, "%sunknown key '%s'%s", place, name,
+                     has_dot ? "" : ": a key is SECTION.NAME");
     free(section);
-    DT_TRY(rc);
-    return dt_fail(err, DT_EINVALID, "%sunknown key '%s'%s", place, name,
-                   strchr(name, '.') ? "" : ": a key is SECTION.NAME");
+    return rc;
 }
 
 static const struct dt_setting *find(const struct dt_setting *schema, const char *name)

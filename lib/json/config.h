@@ -44,14 +44,15 @@ struct dt_config_amount {
 };
 
 struct dt_setting {
-    const char *name; /* NULL ends the table */
+    const char *name; /* NULL ends the table: the last row's words are names of other programs */
     enum dt_setting_kind kind;
     size_t offset;              /* of the field in the caller's struct */
     const char *initial;        /* NULL: no default; the field is unchanged */
     double min, max;            /* of numbers; both 0 means any */
     const char *const *choices; /* of a choice; units of an amount, in the plural */
     /* Of an alias: pairs of a word and what it means to the setting, ended by NULL;
-     * other values go through as they are. */
+     * other values go through as they are. Of the last row: pairs of a key that other programs
+     * have, or section.key, and the setting that an error names for it. */
     const char *const *words;
     const char *advice; /* of a fixed one or a choice: what to do instead; or NULL */
 };

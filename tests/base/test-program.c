@@ -69,10 +69,11 @@ static void real_numbers_are_finite_decimals(void **state)
 static void near_names_are_suggested(void **state)
 {
     (void)state;
-    const char *const names[] = {"layers", "heads", "width", NULL};
+    const char *const names[] = {"layers", "heads", "width", "batch_size", NULL};
     assert_string_equal(dt_program_did_you_mean("layer", names), "layers");
     assert_string_equal(dt_program_did_you_mean("haeds", names), "heads");
     assert_null(dt_program_did_you_mean("momentum", names));
+    assert_null(dt_program_did_you_mean("block_size", names)); /* three differences */
 }
 
 static void parts_are_found_beside_the_program(void **state)

@@ -151,7 +151,7 @@ static void unknown_names_are_named_with_the_likely_one(void **state)
 {
     (void)state;
     assert_refused("run:\n  step: 1\n", "2:3: unknown key 'run.step': did you mean 'run.steps'?");
-    assert_refused("run:\n  anyth: 1\n", "2:3: unknown key 'run.anyth': did you mean 'run.any'?");
+    assert_refused("run:\n  anyt: 1\n", "2:3: unknown key 'run.anyt': did you mean 'run.any'?");
     assert_refused("run:\n  color: red\n",
                    "2:3: unknown key 'run.color': did you mean 'look.color'?");
     assert_refused("run:\n  sc: 1\n", "2:3: unknown key 'run.sc': did you mean 'run.step_count'?");

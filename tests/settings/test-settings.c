@@ -3,7 +3,10 @@
 #include "test.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/memory.h"
 #include "settings/settings.h"
 
 static const struct {
@@ -166,8 +169,71 @@ static void each_conflict_has_an_error(void **state)
     }
 }
 
+/* What the error for a key suggests, or NULL; memory is the caller's. */
+static char *suggested(const char *key)
+{
+    struct dt_settings s;
+    struct dt_error err;
+    char *assignment = dt_asprintf("%s=1", key);
+    const char *const all[] = {assignment};
+    assert_int_equal(dt_settings_read(&s, NULL, NULL, all, 1, &err), DT_EINVALID);
+    free(assignment);
+    const char *found = strstr(err.text, "did you mean '");
+    return found ? dt_strndup(found + 14, strcspn(found + 14, "'")) : NULL;
+}
+
+static void keys_of_other_programs_are_named_with_their_counterpart_or_none(void **state)
+{
+    static const char *const expected[][2] = {
+        {"model.block_size", "model.max_seq_len"},
+        {"training.block_size", "training.sequence_length"},
+        {"block_size", "model.max_seq_len"},
+        {"model.n_layer", "model.num_layers"},
+        {"model.n_embd", "model.hidden_size"},
+        {"model.hidden", "model.hidden_size"},
+        {"training.min_lr", "training.min_learning_rate_ratio"},
+        {"training.dtype", "training.precision"},
+        {"training.batch", "training.batch_size"},
+        {"training.eval_iters", "training.eval_batches"},
+        {"training.lr", "training.learning_rate"},
+        {"training.num_workers", "data.num_workers"},
+        {"training.laerning_rate", "training.learning_rate"},
+        {"optimizer.name", "training.optimizer"},
+        {"model.bias", NULL},
+        {"training.compile", NULL},
+        {"training.grad", NULL}, /* begins two */
+        {"training.device", NULL},
+        {"distributed.dp", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        char *name = suggested(expected[i][0]);
+        assert_string_equal(name ? name : "none", expected[i][1] ? expected[i][1] : "none");
+        free(name);
+    }
+}
+
+static void each_key_of_other_programs_is_unknown_and_its_counterpart_is_not(void **state)
+{
+    const struct dt_setting *end = dt_settings_schema;
+    (void)state;
+    while (end->name)
+        end++;
+    assert_non_null(end->words);
+    for (const char *const *word = end->words; *word; word += 2) {
+        assert_null(dt_config_assigned(dt_settings_schema, word[0]));
+        assert_non_null(dt_config_assigned(dt_settings_schema, word[1]));
+        char *name = suggested(word[0]);
+        assert_string_equal(name, word[1]);
+        free(name);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_conflict_has_an_error)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_conflict_has_an_error),
+        cmocka_unit_test(keys_of_other_programs_are_named_with_their_counterpart_or_none),
+        cmocka_unit_test(each_key_of_other_programs_is_unknown_and_its_counterpart_is_not)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
