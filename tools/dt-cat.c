@@ -225,12 +225,10 @@ static int print_document(struct printer *p, struct dt_ids *ids, const struct dt
 static int check_tokenizer(const struct printer *p, const struct dt_shard_info *info,
                            const char *path, struct dt_error *err)
 {
-    char made[DT_HASH_HEX], given[DT_HASH_HEX];
-    if (p->tokenizer == NULL || info->tokenizer == dt_tokenizer_fingerprint(p->tokenizer))
+    if (p->tokenizer == NULL)
         return 0;
-    return dt_fail(err, DT_EINVALID, "%s: was made with another tokenizer (%s, but '%s' is %s)",
-                   path, dt_hash_hex(info->tokenizer, made), opt.tokenizer,
-                   dt_hash_hex(dt_tokenizer_fingerprint(p->tokenizer), given));
+    return dt_shard_check_tokenizer(info, path, dt_tokenizer_fingerprint(p->tokenizer),
+                                    opt.tokenizer, err);
 }
 
 /* Prints all documents of a stream or, with --doc, only document *left of it; *left is -1

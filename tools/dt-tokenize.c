@@ -320,17 +320,6 @@ static int decode_document(struct sink *sink, const struct dt_tokenizer *t,
     return rc;
 }
 
-static int check_fingerprint(const struct dt_tokenizer *t, const struct dt_shard_info *info,
-                             const char *name, struct dt_error *err)
-{
-    char theirs[DT_HASH_HEX], ours[DT_HASH_HEX];
-    if (info->tokenizer == dt_tokenizer_fingerprint(t))
-        return 0;
-    return dt_fail(err, DT_EFORMAT, "%s: was made with another tokenizer (%s, but '%s' is %s)",
-                   name, dt_hash_hex(info->tokenizer, theirs), opt.tokenizer,
-                   dt_hash_hex(dt_tokenizer_fingerprint(t), ours));
-}
-
 static int decode_stream(struct sink *sink, const struct dt_tokenizer *t, const char *path,
                          struct dt_error *err)
 {
@@ -340,7 +329,7 @@ static int decode_stream(struct sink *sink, const struct dt_tokenizer *t, const 
     struct dt_ids ids = DT_IDS_EMPTY;
     DT_TRY(dt_shard_reader_open_for(&reader, path, sink->lineage, err));
     const struct dt_shard_info *info = dt_shard_reader_info(reader);
-    int rc = check_fingerprint(t, info, name, err);
+    int rc = dt_shard_check_tokenizer(info, name, dt_tokenizer_fingerprint(t), opt.tokenizer, err);
     for (uint64_t number = 1; rc == 0; number++) {
         rc = dt_shard_read(reader, &ids, &document, err);
         if (rc <= 0)

@@ -11,6 +11,7 @@
 #include "eval/translation-words.h"
 #include "formats/text-tokens.h"
 #include "shard/dataset.h"
+#include "shard/shard.h"
 #include "tokenizer-files/tokenizer-files.h"
 #include "unicode/utf8.h"
 #include "json/json.h"
@@ -53,8 +54,7 @@ static int check_tokenizer(const struct measurement *m, const struct dt_shard_in
     char *path = given ? dt_strdup(given) : NULL;
     int rc = given ? 0 : dt_model_find_tokenizer(m->subject->directory, &path, err);
     if (path && (rc = dt_tokenizer_load(&tokenizer, path, err)) == 0) {
-        if (dt_tokenizer_fingerprint(tokenizer) != info->tokenizer)
-            rc = dt_fail(err, DT_EINVALID, "%s: made with a tokenizer other than %s", data, path);
+        rc = dt_shard_check_tokenizer(info, data, dt_tokenizer_fingerprint(tokenizer), path, err);
         dt_tokenizer_free(tokenizer);
     }
     free(path);

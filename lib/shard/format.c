@@ -540,3 +540,14 @@ void dt_format_widen_ids(uint32_t *to, const void *from, size_t count, uint32_t 
     for (; i < count; i++)
         to[i] = narrow[i];
 }
+
+int dt_shard_check_tokenizer(const struct dt_shard_info *info, const char *path,
+                             uint64_t fingerprint, const char *tokenizer, struct dt_error *err)
+{
+    char made[DT_HASH_HEX], given[DT_HASH_HEX];
+    if (info->tokenizer == fingerprint)
+        return 0;
+    return dt_fail(err, DT_EINVALID, "%s: was made with another tokenizer (%s, but '%s' is %s)",
+                   path, dt_hash_hex(info->tokenizer, made), tokenizer,
+                   dt_hash_hex(fingerprint, given));
+}

@@ -54,6 +54,12 @@ struct dt_shard_info {
     uint64_t hash;
 };
 
+/* DT_EINVALID, which names both fingerprints, unless the data at path was made with this tokenizer.
+ */
+int dt_shard_check_tokenizer(const struct dt_shard_info *info, const char *path,
+                             uint64_t fingerprint, const char *tokenizer,
+                             struct dt_error *err) DT_MUST_CHECK;
+
 struct dt_shard_document {
     uint64_t hash;   /* dt_hash of the text */
     uint64_t tokens; /* including EOT; in rows also one of the flags: */

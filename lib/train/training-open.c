@@ -2,7 +2,6 @@
 /* Opens a run: data, model, memory, run directory, and the checkpoint to resume from. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,11 +155,8 @@ static int open_data(struct dt_training *t, const struct dt_training_options *o,
     DT_TRY(dt_labels_of_names(&t->labels, t->settings.data.labels, err));
     DT_TRY(open_train_split(t, o, err));
     const struct dt_shard_info *info = dt_dataset_info(t->train);
-    if (o->tokenizer_path && o->tokenizer != info->tokenizer)
-        return dt_fail(err, DT_EINVALID,
-                       "%s: is not the tokenizer that made '%s': their fingerprints are %016" PRIx64
-                       " and %016" PRIx64,
-                       o->tokenizer_path, o->data, o->tokenizer, info->tokenizer);
+    if (o->tokenizer_path)
+        DT_TRY(dt_shard_check_tokenizer(info, o->data, o->tokenizer, o->tokenizer_path, err));
     DT_TRY(dt_settings_resolve(&t->settings, info->vocab_size, o->settings_path, err));
     DT_TRY(dt_optimizer_check(&t->settings, o->settings_path, err));
     DT_TRY(check_layout(t, o, err));

@@ -152,5 +152,5 @@ END
     dt-vocab -q -s 290 -o other.json docs.jsonl
     run train run2 data -t other.json
     assert_one_line_error dt-train
-    [[ "$output" == *"other.json: is not the tokenizer that made 'data': their fingerprints are "* ]]
+    [[ "$output" == *"data: was made with another tokenizer ("*", but 'other.json' is "* ]]
 }

@@ -284,7 +284,7 @@ train() {
     echo 'some text' | dt-vocab -q --size 257 -o other.json
     run dt-train -q "${small[@]}" -t other.json -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"other.json: is not the tokenizer that made"* ]]
+    [[ "$output" == *": was made with another tokenizer ("*", but 'other.json' is "* ]]
     [ ! -e run/latest ]
 }
 
