@@ -27,21 +27,27 @@ static void add_text(struct json_object *facts, const char *name, struct json_ob
         dt_json_object_add(facts, name, dt_json_new_string(dt_json_text(value)));
 }
 
+const char *dt_reported_input_hash(struct json_object *input)
+{
+    struct json_object *hash;
+    bool known = json_object_object_get_ex(input, "content", &hash) ||
+                 json_object_object_get_ex(input, "sha256", &hash);
+    return known ? dt_json_text(hash) : "";
+}
+
 /* What the run read, whatever its path: the beginnings of hashes. */
 static void add_inputs(struct json_object *facts, struct json_object *record)
 {
-    struct json_object *inputs, *hash;
+    struct json_object *inputs;
     struct dt_buffer text = DT_BUFFER_EMPTY;
     if (!json_object_object_get_ex(record, "inputs", &inputs) ||
         !json_object_is_type(inputs, json_type_array))
         return;
     dt_buffer_add_string(&text, "");
     for (size_t i = 0; i < json_object_array_length(inputs); i++) {
-        struct json_object *input = json_object_array_get_idx(inputs, i);
-        if (json_object_object_get_ex(input, "content", &hash) ||
-            json_object_object_get_ex(input, "sha256", &hash))
-            dt_buffer_printf(&text, "%s%.*s", text.size > 0 ? " " : "", HASH_DIGITS,
-                             dt_json_text(hash));
+        const char *hash = dt_reported_input_hash(json_object_array_get_idx(inputs, i));
+        if (*hash)
+            dt_buffer_printf(&text, "%s%.*s", text.size > 0 ? " " : "", HASH_DIGITS, hash);
     }
     dt_json_object_add(facts, "inputs", dt_json_new_string(text.data));
     dt_buffer_release(&text);

@@ -63,6 +63,9 @@ int dt_reported_read(struct dt_reported *r, char *const *paths, int count,
                      struct dt_error *err) DT_MUST_CHECK;
 void dt_reported_release(struct dt_reported *r);
 
+/* What identifies an input of a record, whatever its path and the version of dt: of the content, or
+ * of the file; "" if neither is known. */
+const char *dt_reported_input_hash(struct json_object *input);
 /* The fact of a run, or of the first run of a configuration; "" if it is unknown. */
 const char *dt_reported_fact(const struct dt_reported_run *run, const char *name);
 const struct dt_reported_run *dt_reported_first(const struct dt_reported *r, int configuration);

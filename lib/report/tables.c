@@ -191,7 +191,7 @@ static const char *text_of(struct json_object *record, const char *name)
 /* Arguments with spaces between them; inputs as "path (hash)". Owned by the caller. */
 static char *join(struct json_object *record, const char *name)
 {
-    struct json_object *list, *hash;
+    struct json_object *list;
     struct dt_buffer text = DT_BUFFER_EMPTY;
     dt_buffer_add_string(&text, "");
     if (json_object_object_get_ex(record, name, &list) &&
@@ -201,8 +201,8 @@ static char *join(struct json_object *record, const char *name)
             bool input = json_object_is_type(item, json_type_object);
             dt_buffer_printf(&text, "%s%s", i > 0 ? input ? ", " : " " : "",
                              input ? text_of(item, "path") : dt_json_text(item));
-            if (input && json_object_object_get_ex(item, "sha256", &hash))
-                dt_buffer_printf(&text, " (%.*s)", HASH_DIGITS, dt_json_text(hash));
+            if (input && *dt_reported_input_hash(item))
+                dt_buffer_printf(&text, " (%.*s)", HASH_DIGITS, dt_reported_input_hash(item));
         }
     return text.data;
 }
@@ -228,7 +228,7 @@ static bool is_known(struct json_object *seen, struct json_object *record)
 
 void dt_report_lineage(struct dt_page *page, const struct dt_reported *r)
 {
-    static const char *const headings[] = {"record", "program", "arguments", "inputs (SHA-256)"};
+    static const char *const headings[] = {"record", "program", "arguments", "inputs"};
     struct dt_grid g = {.columns = 4};
     struct json_object *seen = dt_json_new_array();
     add_all(&g, headings);
@@ -243,8 +243,9 @@ void dt_report_lineage(struct dt_page *page, const struct dt_reported *r)
         }
     if (json_object_array_length(seen) > 0) {
         dt_page_heading(page, "Lineage");
-        dt_page_paragraph(page, "The commands that led to the runs, with the beginnings of hashes; "
-                                "each once.");
+        dt_page_paragraph(page, "The commands that led to the runs, each once. Inputs have the "
+                                "beginnings of the hashes of 'inputs' above: SHA-256 of files, and "
+                                "of what shards and checkpoints hold, without their records.");
         dt_page_table(page, &g);
     }
     json_object_put(seen);

@@ -90,6 +90,10 @@ END
     grep -qE "^\| run-1-1 .* $hash" report.txt
     [ "$(grep -c '| dt-train ' report.txt)" -eq 4 ]
     [ "$(grep -c '| dt-vocab ' report.txt)" -eq 1 ]
+    # Configurations and Lineage name an input by one hash
+    grep -E '^\| inputs ' report.txt | grep -oE '[0-9a-f]{12}' | sort -u >hashes
+    [ -s hashes ]
+    while read -r input; do grep -F '| dt-train ' report.txt | grep -qF "($input)" || { echo "$input"; return 1; }; done <hashes
 
     # equal runs give equal pages, and the page knows them
     dt-plot report run-1-1 run-1-2 run-2-1 run-2-2 -o again.html --title 'Depth'
