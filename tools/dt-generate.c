@@ -153,7 +153,7 @@ static int load(struct generation *g, struct dt_device *dev, struct dt_error *er
     DT_TRY(dt_model_load_as(&g->model, dev, use, opt.model, err));
     if (opt.adapter)
         DT_TRY(dt_model_merge_adapter(g->model, opt.adapter, err));
-    DT_TRY(dt_tokenizer_load(&g->tokenizer, tokenizer, err));
+    DT_TRY(dt_tokenizer_load_for_model(&g->tokenizer, opt.tokenizer, opt.model, err));
     uint32_t size = dt_tokenizer_size(g->tokenizer);
     if (size > (uint32_t)g->model->config.vocab_size)
         return dt_fail(err, DT_EINVALID, "%s: has %u tokens, the model only %ld", tokenizer, size,

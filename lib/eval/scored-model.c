@@ -34,7 +34,7 @@ int dt_scored_model_need_tokenizer(struct dt_scored_model *s, const char *path,
                                    struct dt_error *err)
 {
     const char *from = path ? path : s->directory;
-    DT_TRY(dt_tokenizer_load(&s->tokenizer, from, err));
+    DT_TRY(dt_tokenizer_load_for_model(&s->tokenizer, path, s->directory, err));
     DT_TRY(dt_scored_model_check_vocabulary(s, dt_tokenizer_size(s->tokenizer), from, err));
     if (path && (s->ranks == NULL || dt_comm_rank(s->ranks) == 0))
         dt_tokenizer_warn_of_other(s->tokenizer, path, s->directory);

@@ -175,6 +175,18 @@ int dt_tokenizer_load(struct dt_tokenizer **t, const char *path, struct dt_error
     return dt_tokenizer_load_with(t, path, NULL, err);
 }
 
+int dt_tokenizer_load_for_model(struct dt_tokenizer **t, const char *path, const char *model,
+                                struct dt_error *err)
+{
+    struct dt_error why;
+    if (path)
+        return dt_tokenizer_load(t, path, err);
+    if (dt_tokenizer_load(t, model, &why) == 0)
+        return 0;
+    return dt_fail(err, why.code, "%s%s", why.text,
+                   why.code == DT_EMISSING ? "; -t FILE names one" : "");
+}
+
 void dt_tokenizer_warn_of_other(const struct dt_tokenizer *t, const char *path, const char *model)
 {
     struct dt_tokenizer *own;

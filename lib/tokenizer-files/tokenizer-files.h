@@ -14,6 +14,10 @@ int dt_tokenizer_load(struct dt_tokenizer **t, const char *path,
  * NULL: the file's. */
 int dt_tokenizer_load_with(struct dt_tokenizer **t, const char *path, const char *pattern,
                            struct dt_error *err) DT_MUST_CHECK;
+/* The same for a model's directory or GGUF file, with path, or the model's own if path is NULL;
+ * where it has none, the error names the option -t. */
+int dt_tokenizer_load_for_model(struct dt_tokenizer **t, const char *path, const char *model,
+                                struct dt_error *err) DT_MUST_CHECK;
 
 /* Prints a warning if a model's directory, or its GGUF file, has another tokenizer than t, which
  * was loaded from path. */

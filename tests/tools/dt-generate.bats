@@ -31,6 +31,19 @@ setup() {
     [ ! -s said ]
 }
 
+@test "a model without a tokenizer is named with the option that gives one" {
+    cp -rL "$model" bare
+    rm bare/tokenizer.json
+    run dt-generate -m bare -p 'Once' -n 4
+    assert_one_line_error dt-generate
+    [ "$output" = "dt-generate: bare: does not contain tokenizer.json or another tokenizer file: see dt-tokenizer(5); -t FILE names one" ]
+    dt-generate -m bare -t "$model/tokenizer.json" -p 'Once' -n 4 >said
+    echo "{\"text\":\"Once\"}" >docs.jsonl
+    run dt-eval -q -m bare perplexity docs.jsonl
+    assert_one_line_error dt-eval
+    [[ "$output" == *"; -t FILE names one" ]]
+}
+
 @test "samples differ, and the first does not depend on their number" {
     dt-generate -m "$model" -n 30 -s 3 >three
     dt-generate -m "$model" -n 30 >one
