@@ -40,9 +40,10 @@ static const char *const as_names[] = {"", "raw", "dts", DT_FOREIGN_FORMATS(NAME
 static const char *const from_names[] = {"dts", DT_FOREIGN_FORMATS(NAME) NULL};
 
 static const struct dt_option options[] = {
-    {"info", 0, DT_OPTION_FLAG, &opt.info, NULL, "print a summary of the shards (default)"},
+    {"info", 0, DT_OPTION_FLAG, &opt.info, NULL,
+     "print a summary of the shards, without reading the data (default)"},
     {"json", 0, DT_OPTION_FLAG, &opt.json, NULL, "print the summary as a line of JSON per shard"},
-    {"verify", 0, DT_OPTION_FLAG, &opt.verify, NULL, "read and check every byte"},
+    {"verify", 0, DT_OPTION_FLAG, &opt.verify, NULL, "read the data, and check every byte"},
     {"ids", 0, DT_OPTION_FLAG, &opt.ids, NULL, "print the ids, a line per document"},
     {"text", 0, DT_OPTION_FLAG, &opt.text, NULL, "print the text; needs -t"},
     {"loss", 0, DT_OPTION_FLAG, &opt.loss, NULL,

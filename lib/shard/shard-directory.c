@@ -65,6 +65,7 @@ int dt_shard_directory_begin(struct dt_shard_directory *d, const char *path, boo
 {
     struct dt_error why;
     *d = (struct dt_shard_directory){.path = dt_strdup(path), .lock = -1};
+    d->made = access(path, F_OK) < 0;
     DT_TRY(dt_file_make_directories(path, err));
     DT_TRY(lock(d, err));
     if (dt_manifest_read(&d->old, path, &why) < 0) {
@@ -233,6 +234,8 @@ void dt_shard_directory_release(struct dt_shard_directory *d)
     struct dt_error ignored;
     if (d->staging)
         (void)!dt_file_remove_tree(d->staging, &ignored);
+    if (d->staging && d->made)
+        (void)!rmdir(d->path); /* fails after success: it has shards */
     if (d->lock >= 0)
         close(d->lock);
     dt_manifest_release(&d->old);

@@ -29,6 +29,7 @@ struct dt_shard_directory {
     int lock;               /* flock on the directory */
     struct dt_manifest old; /* of the existing shards, or empty */
     int committed;          /* shards by dt_shard_directory_commit */
+    bool made;              /* it did not exist before */
     bool unsynced;          /* some of them need dt_file_sync_all */
     bool alternate;         /* new files have DT_ALTERNATE_SUFFIX until the old ones are removed */
 };
@@ -51,7 +52,7 @@ int dt_shard_directory_commit(struct dt_shard_directory *d, struct dt_output *ou
  * that it lists are the old or the new ones. */
 int dt_shard_directory_publish(struct dt_shard_directory *d, struct dt_manifest *m,
                                struct dt_error *err) DT_MUST_CHECK;
-/* Removes files that were not published. */
+/* Removes files that were not published, and an empty directory that did not exist before. */
 void dt_shard_directory_release(struct dt_shard_directory *d);
 
 /* DT_EFORMAT for a shard of a directory that is being written, or whose writer was stopped. file:

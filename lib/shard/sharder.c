@@ -329,6 +329,16 @@ static bool has_old(const struct dt_sharder *s, int split)
            dt_manifest_find(&s->directory.old, s->manifest.splits[split].name) != NULL;
 }
 
+/* "--split val=0.05", for each split, as they were given. */
+static char *splits_given(const struct dt_sharder *s)
+{
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    for (int i = 0; i < s->options->count; i++)
+        dt_buffer_printf(&text, " --split %s=%.15g", s->options->splits[i].name,
+                         s->options->splits[i].fraction);
+    return text.data;
+}
+
 static int check_none_is_empty(const struct dt_sharder *s, struct dt_error *err)
 {
     for (int i = 0; i < s->count; i++) {
@@ -338,13 +348,16 @@ static int check_none_is_empty(const struct dt_sharder *s, struct dt_error *err)
             return dt_fail(err, DT_EINVALID,
                            "split '%s' is empty: it got none of %llu tokens; change the fractions",
                            s->manifest.splits[i].name, (unsigned long long)s->tokens);
-        return dt_fail(err, DT_EINVALID,
-                       "split '%s' is empty: it got none of %llu documents; change the "
-                       "fractions, or use --split-by tail%s",
-                       s->manifest.splits[i].name, (unsigned long long)s->documents,
-                       s->documents == 1 ? "; a file of text is one document, of which dt-clean "
-                                           "--from lines makes one of each line"
-                                         : "");
+        char *splits = splits_given(s);
+        int rc = dt_fail(err, DT_EINVALID,
+                         "split '%s' is empty: it got none of %llu documents; change the "
+                         "fractions, or use --split-by tail%s%s",
+                         s->manifest.splits[i].name, (unsigned long long)s->documents, splits,
+                         s->documents == 1 ? "; a file of text is one document, of which dt-clean "
+                                             "--from lines makes one of each line"
+                                           : "");
+        free(splits);
+        return rc;
     }
     return 0;
 }

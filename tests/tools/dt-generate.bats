@@ -32,8 +32,9 @@ setup() {
 }
 
 @test "a model without a tokenizer is named with the option that gives one" {
-    cp -rL "$model" bare
-    rm bare/tokenizer.json
+    dt-train -q --set model.hidden_size=8 --set model.num_layers=1 --set model.num_heads=1 --set training.max_steps=1 \
+        --set training.warmup_steps=0 -o run "$BATS_FILE_TMPDIR/data"
+    mv "$(realpath run/latest)" bare
     run dt-generate -m bare -p 'Once' -n 4
     assert_one_line_error dt-generate
     [ "$output" = "dt-generate: bare: does not contain tokenizer.json or another tokenizer file: see dt-tokenizer(5); -t FILE names one" ]
