@@ -44,7 +44,8 @@ check_command() {
     share/bench/*.py) [ -x "$1" ] && python3 tests/house/until-parsed.py "$@" ;;
     share/bench/*) [ -x "$1" ] && bash -n "$1" ;;
     sbatch) [ -x "$2" ] || [ -r "$2" ] ;;
-    build/oracles/bin/pip | apt-get) ;;
+    build/oracles/bin/pip | apt-get | python3 | . | pip | export) ;;
+    cd) [ "$2" = build/tour ] ;;
     *) echo "nothing checks '$1'" && return 1 ;;
     esac
 }
@@ -94,7 +95,8 @@ END
     mkdir run && printf '{"step":1,"tokens":8,"time":1,"loss":2}\n' >run/metrics.jsonl
     awk '/^```python$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$ROOT/README.md" >snippet.py
     "$PYTHON" -c 'import pandas' 2>/dev/null || sed -i '/pandas/d' snippet.py
-    PYTHONPATH="$ROOT/python" DT_LIBRARY="$DT_BUILD/lib/libdt.so.0" "$PYTHON" snippet.py >said 2>&1 || { cat said; return 1; }
+    eval "$(blocks | grep '^export PYTHONPATH=' | sed "s,\$PWD,$ROOT,")"
+    DT_LIBRARY="$DT_BUILD/lib/libdt.so.0" "$PYTHON" snippet.py >said 2>&1 || { cat said; return 1; }
     grep -qx 'gopher.*' said
 }
 
