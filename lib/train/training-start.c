@@ -292,8 +292,21 @@ static int take_over_run(struct dt_training *t, long *saved, struct dt_error *er
     return there < 0 ? there : 0;
 }
 
-/* Locks and cleans the run directory. path: of the checkpoint to resume from; empty: none. */
-static int prepare_run(struct dt_training *t, const char *resume, char path[PATH_BYTES],
+/* Whether the checkpoint is in the directory of the run. */
+static bool is_of_run(const char *checkpoint, const char *run)
+{
+    char *parent = dt_path_join(checkpoint, ".."), *of = dt_path_real(parent),
+         *real = dt_path_real(run);
+    bool same = strcmp(of, real) == 0;
+    free(real);
+    free(of);
+    free(parent);
+    return same;
+}
+
+/* Locks and cleans the run directory. path: of the checkpoint to resume from; empty: none. *own: it
+ * is in that directory. */
+static int prepare_run(struct dt_training *t, const char *resume, char path[PATH_BYTES], char *own,
                        struct dt_error *err)
 {
     char *found;
@@ -301,17 +314,20 @@ static int prepare_run(struct dt_training *t, const char *resume, char path[PATH
     DT_TRY(dt_checkpoint_clean(t->run, err));
     DT_TRY(find_checkpoint(t, resume, &found, err));
     snprintf(path, PATH_BYTES, "%s", found ? found : "");
+    *own = found && is_of_run(found, t->run);
     free(found);
     return 0;
 }
 
 static int agree_on_checkpoint(struct dt_training *t, const char *resume, char path[PATH_BYTES],
-                               struct dt_error *err)
+                               char *own, struct dt_error *err)
 {
-    int rc = t->leads && t->run ? prepare_run(t, resume, path, err) : 0;
+    *own = false;
+    int rc = t->leads && t->run ? prepare_run(t, resume, path, own, err) : 0;
     if (t->run == NULL)
         snprintf(path, PATH_BYTES, "%s", strcmp(resume, "none") == 0 ? "" : resume);
     DT_TRY(dt_comm_agree(t->comm, rc, err));
+    DT_TRY(dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, own, sizeof *own, 0), err));
     return dt_comm_wait(t->comm, dt_comm_broadcast(t->comm, path, PATH_BYTES, 0), err);
 }
 
@@ -426,20 +442,33 @@ int dt_training_take_base(struct dt_training *t, struct dt_error *err)
     return 0;
 }
 
+/* A run that is further than its settings say would end with parameters of another step. */
+static int check_step(const struct dt_training *t, struct dt_error *err)
+{
+    const long last = t->settings.training.max_steps;
+    if (t->run == NULL || t->progress.step <= last)
+        return 0;
+    return dt_fail(err, DT_EINVALID,
+                   "%s: the run is at step %ld, beyond %ld, the last step by training.max_steps, "
+                   "max_tokens and max_epochs",
+                   t->run, t->progress.step, last);
+}
+
 int dt_training_start(struct dt_training *t, struct dt_error *err)
 {
     const struct dt_training_options *o = &t->options;
-    char checkpoint[PATH_BYTES];
-    DT_TRY(agree_on_checkpoint(t, o->resume, checkpoint, err));
+    char checkpoint[PATH_BYTES], own;
+    DT_TRY(agree_on_checkpoint(t, o->resume, checkpoint, &own, err));
     /* Ranks of an elastic run that lost the state were further than a checkpoint, or a new rank. */
     t->progress = (struct dt_progress_state){.loss_scale.factor = 1};
     t->report = (struct dt_step_report){0};
     if (t->branch && o->lineage && t->identity.records == NULL)
         dt_lineage_set(o->lineage, "branch", json_object_get(t->branch));
     int rc = *checkpoint ? resume_from(t, checkpoint, err) : begin_new(t, err);
+    rc = rc < 0 ? rc : check_step(t, err);
     t->identity.records = o->lineage ? dt_lineage_records(o->lineage) : NULL;
     t->writer = dt_checkpoint_writer_new(t->run, t->mesh.world, &t->snapshot, &t->identity,
-                                         *checkpoint ? t->progress.step : -1);
+                                         own ? t->progress.step : -1);
     dt_local_sgd_begin(&t->local);
     bool residuals = dt_snapshot_has(&t->state, DT_SNAPSHOT_ERROR_FEEDBACK);
     t->progress.residual_ranks = residuals ? dt_comm_size(t->mesh.data.all) : 0;

@@ -254,6 +254,14 @@ static int end_timeline(struct dt_training *t, struct dt_error *err)
     return dt_comm_agree(t->comm, rc, err);
 }
 
+/* A run that another directory has completed is whole in its own, too. */
+static int end_done(struct dt_training *t, struct dt_error *err)
+{
+    if (t->run && !t->async.active)
+        DT_TRY(dt_training_save(t, err));
+    return dt_async_end(t, false, 0, err);
+}
+
 /* Both, or what is left to do. An update is done by all ranks or by none that stays: after a
  * failure before it, parameters and progress are those of the step before. */
 static int step(struct dt_training *t, struct dt_step_report *r, struct dt_error *err)
@@ -265,7 +273,7 @@ static int step(struct dt_training *t, struct dt_step_report *r, struct dt_error
         DT_TRY(dt_training_regroup(t, err));
     if (!t->unfinished) {
         if (is_done(t))
-            return dt_async_end(t, false, 0, err);
+            return end_done(t, err);
         dt_step_timeline_begin(&t->timeline, t->progress.step + 1);
         DT_TRY(advance(t, &next, err));
         t->report = next;

@@ -471,6 +471,24 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     assert_one_line_error dt-train
 }
 
+@test "a complete run that another directory resumes from is whole there" {
+    expected=$(train)
+    [ "$(train -o again --resume run)" = "$expected" ]
+    [ "$(readlink again/latest)" = step-00000060 ]
+    cmp run/latest/model.safetensors again/latest/model.safetensors
+    touch -d @0 again/latest/model.safetensors
+    [ "$(train -o again)" = "$expected" ]
+    [ "$(train -o again --resume again/latest)" = "$expected" ]
+    [ "$(stat -c %Y again/latest/model.safetensors)" -eq 0 ]
+}
+
+@test "a run that is further than its last step is refused" {
+    train
+    run dt-train -q -j 1 "${small[@]}" --set training.max_steps=40 -o run "$data"
+    assert_one_line_error dt-train
+    [ "$output" = "dt-train: run: the run is at step 60, beyond 40, the last step by training.max_steps, max_tokens and max_epochs" ]
+}
+
 @test "memory is printed in a fitting unit, and the peak with its type" {
     unset DT_GEMM_PEAK
     for precision in fp32 bf16; do
