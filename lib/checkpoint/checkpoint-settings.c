@@ -74,41 +74,6 @@ int dt_checkpoint_read_settings(const char *directory, struct dt_settings *saved
     return rc;
 }
 
-static int refuse(const char *directory, const struct dt_setting *different,
-                  const struct dt_settings *saved, const struct dt_settings *now, const char *when,
-                  struct dt_error *err)
-{
-    struct dt_buffer then = DT_BUFFER_EMPTY, asked = DT_BUFFER_EMPTY;
-    dt_config_print_value(different, saved, &then);
-    dt_config_print_value(different, now, &asked);
-    bool is_vocabulary = strcmp(different->name, "model.vocab_size") == 0;
-    int rc = dt_fail(err, DT_EINVALID,
-                     "%s/" DT_CHECKPOINT_SETTINGS
-                     ": the run was started with %s: %s, which cannot change to %s %s%s",
-                     directory, different->name, then.data, asked.data, when,
-                     is_vocabulary ? ": unless it is set, it is that of the data's tokenizer" : "");
-    dt_buffer_release(&then);
-    dt_buffer_release(&asked);
-    return rc;
-}
-
-int dt_checkpoint_check_resume(const char *directory, const struct dt_settings *now,
-                               struct dt_error *err)
-{
-    struct dt_settings saved;
-    DT_TRY(dt_checkpoint_read_settings(directory, &saved, err));
-    if (saved.branch.step > 0 && now->branch.step == 0)
-        return dt_fail(err, DT_EINVALID,
-                       "%s: belongs to a run that branched from another at step %ld: give the same "
-                       "--branch-from",
-                       directory, saved.branch.step);
-    ignore_free_settings(&saved, now);
-    const struct dt_setting *different = dt_config_difference(dt_settings_schema, &saved, now);
-    return different ? refuse(directory, different, &saved, now, "on a resume", err) : 0;
-}
-
-/* --- branches --------------------------------------------------------------------------------- */
-
 /* Settings of the model that change neither its tensors nor their meaning. */
 static const char *const free_of_model[] = {
     "model.dropout",          "model.attention_dropout",
@@ -163,6 +128,45 @@ static bool differ(const struct dt_setting *s, const struct dt_settings *a,
     return dt_config_difference(one, a, b) != NULL;
 }
 
+static int refuse(const char *directory, const struct dt_setting *different,
+                  const struct dt_settings *saved, const struct dt_settings *now, bool branches,
+                  struct dt_error *err)
+{
+    struct dt_buffer then = DT_BUFFER_EMPTY, asked = DT_BUFFER_EMPTY;
+    dt_config_print_value(different, saved, &then);
+    dt_config_print_value(different, now, &asked);
+    const char *hint = strcmp(different->name, "model.vocab_size") == 0
+                           ? ": unless it is set, it is that of the data's tokenizer"
+                       : !branches && can_change(different, saved, now)
+                           ? "; a branch can change it (--branch-from)"
+                           : "";
+    int rc = dt_fail(err, DT_EINVALID,
+                     "%s/" DT_CHECKPOINT_SETTINGS
+                     ": the run was started with %s: %s, which cannot change to %s %s%s",
+                     directory, different->name, then.data, asked.data,
+                     branches ? "in a branch" : "on a resume", hint);
+    dt_buffer_release(&then);
+    dt_buffer_release(&asked);
+    return rc;
+}
+
+int dt_checkpoint_check_resume(const char *directory, const struct dt_settings *now,
+                               struct dt_error *err)
+{
+    struct dt_settings saved;
+    DT_TRY(dt_checkpoint_read_settings(directory, &saved, err));
+    if (saved.branch.step > 0 && now->branch.step == 0)
+        return dt_fail(err, DT_EINVALID,
+                       "%s: belongs to a run that branched from another at step %ld: give the same "
+                       "--branch-from",
+                       directory, saved.branch.step);
+    ignore_free_settings(&saved, now);
+    const struct dt_setting *different = dt_config_difference(dt_settings_schema, &saved, now);
+    return different ? refuse(directory, different, &saved, now, false, err) : 0;
+}
+
+/* --- branches --------------------------------------------------------------------------------- */
+
 int dt_checkpoint_check_branch(const char *directory, const struct dt_settings *now,
                                struct dt_error *err)
 {
@@ -170,7 +174,7 @@ int dt_checkpoint_check_branch(const char *directory, const struct dt_settings *
     DT_TRY(dt_checkpoint_read_settings(directory, &saved, err));
     for (const struct dt_setting *s = dt_settings_schema; s->name; s++)
         if (differ(s, &saved, now) && !can_change(s, &saved, now))
-            return refuse(directory, s, &saved, now, "in a branch", err);
+            return refuse(directory, s, &saved, now, true, err);
     return 0;
 }
 

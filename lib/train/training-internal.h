@@ -226,6 +226,9 @@ int dt_training_open(struct dt_training *training, const struct dt_training_opti
 
 /* training-start.c: finds what the run branches from, if it does, and sets settings.branch. */
 int dt_training_begin_branch(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
+/* Of a run that may go on: its settings are those of its checkpoint, unless that is not found. */
+int dt_training_check_settings(const struct dt_training *training,
+                               struct dt_error *err) DT_MUST_CHECK;
 /* The base model of an adapter, if one is trained. */
 int dt_training_take_base(struct dt_training *training, struct dt_error *err) DT_MUST_CHECK;
 /* Takes the state of a checkpoint, or the initial one. Collective, as is the next. */

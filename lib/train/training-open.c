@@ -28,6 +28,7 @@ static int check_length(const struct dt_training *t, const struct dt_dataset *sp
     uint64_t needed = (uint64_t)dt_training_row(t) + 1;
     if (tokens >= needed || dt_training_has_pairs(t) || dt_training_has_prompts(t))
         return dt_dataset_samples(split, (uint32_t)needed - 1, &samples, err);
+    DT_TRY(dt_training_check_settings(t, err)); /* the length may differ from that of the run */
     return dt_fail(err, DT_EINVALID, "%s: split '%s' has %llu tokens, a sequence needs %llu", data,
                    name, (unsigned long long)tokens, (unsigned long long)needed);
 }

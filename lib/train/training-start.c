@@ -231,6 +231,19 @@ static void take_branch(struct dt_training *t)
 
 /* --- checkpoints ------------------------------------------------------------------------------ */
 
+/* What --resume names. */
+static int find_resumed(const struct dt_training *t, const char *name, char **found,
+                        struct dt_error *err)
+{
+    int there = dt_file_probe(name, err);
+    if (there == 0)
+        return dt_fail(err, DT_EMISSING,
+                       "--resume '%s': there is no such checkpoint or run; its path is wanted, "
+                       "such as %s/latest",
+                       name, t->run);
+    return there < 0 ? there : find_named(name, found, err);
+}
+
 /* The checkpoint to resume from; NULL: none; owned by the caller. */
 static int find_checkpoint(const struct dt_training *t, const char *resume, char **found,
                            struct dt_error *err)
@@ -251,7 +264,19 @@ static int find_checkpoint(const struct dt_training *t, const char *resume, char
                        t->run);
     if (strcmp(resume, "none") == 0)
         return 0;
-    return find_named(resume, found, err);
+    return find_resumed(t, resume, found, err);
+}
+
+int dt_training_check_settings(const struct dt_training *t, struct dt_error *err)
+{
+    struct dt_error ignored;
+    char *found;
+    if (t->run == NULL || t->options.branch_from ||
+        find_checkpoint(t, t->options.resume, &found, &ignored) < 0)
+        return 0;
+    int rc = found ? dt_checkpoint_check_resume(found, &t->settings, err) : 0;
+    free(found);
+    return rc;
 }
 
 /* A run resumed without --tokenizer keeps the checkpoint's. */

@@ -463,7 +463,13 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     expected=$(train)
     run dt-train -q -j 1 "${small[@]}" --set training.beta2=0.97 -o run "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"the run was started with training.beta2: 0.95, which cannot change to 0.97 on a resume" ]]
+    [[ "$output" == *"the run was started with training.beta2: 0.95, which cannot change to 0.97 on a resume; a branch can change it (--branch-from)" ]]
+    run train --set model.max_seq_len=99999 # longer than the data
+    assert_one_line_error dt-train
+    [[ "$output" == *"the run was started with model.max_seq_len: 32, which cannot change to 99999 on a resume" ]]
+    run train --resume latest -o other
+    assert_one_line_error dt-train
+    [ "$output" = "dt-train: --resume 'latest': there is no such checkpoint or run; its path is wanted, such as other/latest" ]
     [ "$(train -o again --resume run)" = "$expected" ]
     [ "$(train -o more --resume run/latest)" = "$expected" ]
     mkdir empty
