@@ -54,7 +54,7 @@ static const struct dt_option options[] = {
     {"set", 0, DT_OPTION_LIST, &opt.set, "KEY=VALUE",
      "change one setting, such as training.max_steps=100", .words = dt_settings_add_words},
     {"output", 'o', DT_OPTION_STRING, &opt.output, "DIR",
-     "write metrics.jsonl and checkpoints to DIR"},
+     "write metrics.jsonl and checkpoints to DIR: required, unless checkpoint.dir is set"},
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
      "put this tokenizer.json into the checkpoints", .reads = true},
     {"resume", 0, DT_OPTION_STRING, &opt.resume, "WHAT",
@@ -90,8 +90,14 @@ static const struct dt_option options[] = {
     {NULL},
 };
 
-static const struct dt_command command = {"dt-train", "train a model over shards", "[DATA]",
-                                          options};
+static const struct dt_command command = {
+    "dt-train",
+    "train a model over shards",
+    "[DATA]",
+    options,
+    .notes = "DATA is a directory of shards, a mixture FILE.json, or text FILE.jsonl:\n"
+             "required, unless data.dataset or data.stages is set.\n"
+             "'dt help config' describes the settings of -c and --set.\n"};
 
 static const volatile sig_atomic_t *stop_signal;
 static char source[4096]; /* names the settings in errors */

@@ -26,7 +26,7 @@ static const struct dt_option options[] = {
     {"print", 0, DT_OPTION_FLAG, &opt.print, NULL, "print the commands of the tour"}, {NULL}};
 
 static const struct dt_use uses[] = {
-    {"help", "[PROGRAM]", NULL, ""},
+    {"help", "[PROGRAM|PAGE]", NULL, ""},
     {"tour", "[DIRECTORY]", NULL, "print"},
     {"doctor", "", NULL, ""},
     {"PROGRAM", "[ARGUMENT ...]", NULL, ""},
@@ -49,10 +49,70 @@ static void add_programs(struct dt_buffer *words)
 }
 
 static const struct dt_command command = {
-    "dt", "run a program of dt, and say what there is", "", options, uses, add_programs};
+    "dt",
+    "run a program of dt, and say what there is",
+    "",
+    options,
+    uses,
+    add_programs,
+    "help lists programs and manual pages, or shows the page of PROGRAM, or PAGE.\n"
+    "tour makes DIRECTORY (dt-tour), and goes in it from text to a trained model in\n"
+    "two minutes; each command is printed before it runs.\n"
+    "doctor prints what is installed, what works, and what to install; its status is\n"
+    "1 if something that dt needs is missing or broken.\n"};
 
-/* Replaces this program by PROGRAM beside it, or on PATH. */
-static void run(const char *program, char **arguments)
+/* Names of the manual pages of sections 5 and 7, ended by NULL; for the rest of the program. */
+static const char *const *page_names(void)
+{
+    char *man = dt_program_installed_path("share/man"),
+         *pattern = dt_asprintf("%s/man[57]/" PREFIX "*", man);
+    glob_t found;
+    const size_t count = glob(pattern, 0, NULL, &found) == 0 ? found.gl_pathc : 0;
+    const char **names = dt_alloc(count + 1, sizeof *names);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = dt_path_base(found.gl_pathv[i]) + strlen(PREFIX);
+        names[i] = dt_strndup(name, strcspn(name, "."));
+    }
+    names[count] = NULL;
+    if (count > 0)
+        globfree(&found);
+    free(pattern);
+    free(man);
+    return names;
+}
+
+/* The name that begins NAME, or that NAME begins ("evaluate", "gen"), or the nearest; or NULL. */
+static const char *find_near(const char *name, const char *const *names)
+{
+    for (int i = 0; strlen(name) > 2 && names[i]; i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0 ||
+            strncmp(name, names[i], strlen(name)) == 0)
+            return names[i];
+    return dt_program_did_you_mean(name, names);
+}
+
+/* page: it was to be shown. */
+static void reject_unknown(const char *name, bool page)
+{
+    char *what = dt_asprintf(page ? "unknown program or page '%s'" : "unknown program '" PREFIX "%s'",
+                             name);
+    const char *own = find_near(name, programs), *help = page ? "help " : "";
+    own = own ? own : find_near(name, builtins);
+    const char *other = own ? NULL : find_near(name, page_names());
+    if (!page && strcmp(name, "version") == 0)
+        own = "--version";
+    if (own)
+        dt_program_warn("%s: did you mean 'dt %s%s'?", what, help, own);
+    else if (other)
+        dt_program_warn("%s: did you mean 'dt help %s'?", what, other);
+    else
+        dt_program_warn("%s: 'dt help' lists them", what);
+    free(what);
+    exit(2);
+}
+
+/* Replaces this program by PROGRAM beside it, or on PATH. helps: to show its --help. */
+static void run(const char *program, char **arguments, bool helps)
 {
     char *beside = dt_program_installed_path("bin"), *path = dt_path_join(beside, program);
     arguments[0] = (char *)program;
@@ -63,11 +123,7 @@ static void run(const char *program, char **arguments)
         dt_program_warn("cannot run '%s': %s", program, strerror(errno));
         exit(1);
     }
-    const char *name = program + strlen(PREFIX), *near = dt_program_did_you_mean(name, programs);
-    near = near ? near : dt_program_did_you_mean(name, builtins);
-    if (near)
-        dt_program_usage("unknown program '%s': did you mean 'dt %s'?", program, near);
-    dt_program_usage("unknown program '%s': 'dt help' lists them", program);
+    reject_unknown(program + strlen(PREFIX), helps);
 }
 
 /* The line "dt-NAME: summary" of its --help. */
@@ -97,6 +153,32 @@ static int print_summary(const char *name, struct dt_error *err)
     return rc < 0 ? rc : failed < 0 ? failed : dt_child_finish(&child, err);
 }
 
+/* Whether one of WORDS is NAME. */
+static bool is_one_of(const char *const *words, const char *name)
+{
+    while (*words && strcmp(*words, name) != 0)
+        words++;
+    return *words != NULL;
+}
+
+/* dt help shows a page that has the name of a program by that name alone: the program's. */
+static void print_pages(void)
+{
+    const char *const *names = page_names();
+    int column = 1;
+    if (*names == NULL)
+        return;
+    printf("\nAll pages that are not of a program:\n\n ");
+    for (; *names; names++) {
+        if (is_one_of(programs, *names))
+            continue;
+        if (column + 1 + (int)strlen(*names) > 79)
+            column = printf("\n ") - 1;
+        column += printf(" %s", *names);
+    }
+    putchar('\n');
+}
+
 static int list_programs(void)
 {
     struct dt_error err;
@@ -109,15 +191,8 @@ static int list_programs(void)
            "  tour       from text to a trained model in two minutes\n"
            "  doctor     what is installed, what works, and what to install\n\n"
            "Manual pages to begin with: dt help tutorial, dt help config, dt help python\n");
+    print_pages();
     return dt_finish_stdout();
-}
-
-/* Whether one of WORDS is NAME. */
-static bool is_one_of(const char *const *words, const char *name)
-{
-    while (*words && strcmp(*words, name) != 0)
-        words++;
-    return *words != NULL;
 }
 
 /* The page that shows NAME: dt(1) for dt and its builtins, else dt-NAME. */
@@ -144,7 +219,7 @@ static int help(const char *name)
                         found.gl_pathv[0]);
         return 1;
     }
-    run(page, (char *[]){NULL, "--help", NULL});
+    run(page, (char *[]){NULL, "--help", NULL}, true);
     return 1;
 }
 
@@ -159,8 +234,9 @@ static int tour(const char *directory)
     char *with = dt_asprintf("%s:%s", bin, path ? path : "/usr/bin:/bin");
     setenv("PATH", with, 1);
     if (mkdir(directory, 0777) < 0 || chdir(directory) < 0) {
-        dt_program_warn("cannot make the directory '%s' for the tour: %s", directory,
-                        strerror(errno));
+        dt_program_warn("cannot make the directory '%s' for the tour: %s%s", directory,
+                        strerror(errno),
+                        errno == EEXIST ? ": remove it, or name another: dt tour DIRECTORY" : "");
         return 1;
     }
     fprintf(stderr, "The tour in %s:\n\n", directory);
@@ -191,7 +267,7 @@ int main(int argc, char **argv)
     if (use == PROGRAM && *argv[1] == '-')
         dt_program_usage("the first word is help, tour, doctor or a program");
     if (use == PROGRAM)
-        run(dt_asprintf(PREFIX "%s", argv[1]), argv + 1);
+        run(dt_asprintf(PREFIX "%s", argv[1]), argv + 1, false);
     int first = dt_options_parse(&command, argc, argv);
     dt_options_check_use(&command, &uses[use]);
     if (argc - first > (use == DOCTOR ? 1 : 2))

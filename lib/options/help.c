@@ -91,4 +91,6 @@ void dt_options_print_help(const struct dt_command *c)
         print_option(o);
     printf("  -h, --help                show this help\n"
            "      --version             show the version\n");
+    if (c->notes)
+        printf("\n%s", c->notes);
 }

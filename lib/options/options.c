@@ -41,7 +41,8 @@ static void set_int(const struct dt_option *o, const char *text)
 {
     double x;
     if (dt_program_parse_whole(text, &x) < 0)
-        dt_program_usage("%s takes a whole number, not '%s'", described(o), text);
+        dt_program_usage("%s takes a whole number, such as 5000, 64k, 10M or 1G, not '%s'",
+                         described(o), text);
     check_range(o, x, text);
     *(long *)o->value = (long)x;
 }
@@ -129,7 +130,38 @@ static void reject_ambiguous(const char *name, const char *const *names)
     dt_buffer_release(&fitting);
 }
 
-static void reject_unknown(const struct dt_command *c, const char *word)
+/* The length of a setting's KEY at the head of "SECTION.KEY= ..." if the name of an option is it,
+ * with or without the section; else 0. */
+static size_t match_setting(const char *word, const char *name)
+{
+    const size_t length = strcspn(word, "= ");
+    const char *dot = memchr(word, '.', length);
+    const char *key = dot && strchr(name, '.') == NULL ? dot + 1 : word;
+    size_t i = 0;
+    while (name[i] && (key[i] == name[i] || (key[i] == '_' && name[i] == '-')))
+        i++;
+    return name[i] == '\0' && key + i == word + length ? length : 0;
+}
+
+/* Usage error if NAME is a setting, which --set changes. next: the argument after it, or NULL. */
+static void reject_setting(const struct dt_command *c, const char *name, const char *next)
+{
+    struct dt_buffer words = DT_BUFFER_EMPTY;
+    const char *value = next && *next != '-' ? next : "VALUE";
+    for (const struct dt_option *o = c->options; o->name; o++)
+        if (strcmp(o->name, "set") == 0 && o->words)
+            o->words(&words);
+    for (const char *word = words.data; word && *word; word += strspn(word, " ")) {
+        const size_t length = match_setting(word, name);
+        if (length > 0)
+            dt_program_usage("unknown option '--%s': did you mean '--set %.*s=%s'?", name,
+                             (int)length, word, value);
+        word += strcspn(word, " ");
+    }
+    dt_buffer_release(&words);
+}
+
+static void reject_unknown(const struct dt_command *c, const char *word, const char *next)
 {
     const char *names[MAX_OPTIONS + 3] = {"help", "version"};
     for (int i = 0; c->options[i].name; i++)
@@ -140,6 +172,8 @@ static void reject_unknown(const struct dt_command *c, const char *word)
         dt_program_usage("unknown option '-%c'", optopt);
     char *name = dt_strndup(word + 2, strcspn(word + 2, "="));
     reject_ambiguous(name, names);
+    const char *assigned = strchr(word, '=');
+    reject_setting(c, name, assigned ? assigned + 1 : next);
     const char *near = dt_program_did_you_mean(name, names);
     if (near)
         dt_program_usage("unknown option '--%s': did you mean '--%s'?", name, near);
@@ -334,7 +368,7 @@ int dt_options_parse(const struct dt_command *c, int argc, char **argv)
             printf("%s (dt) %s\n", c->name, dt_version);
             exit(dt_finish_stdout());
         } else if (key == '?') {
-            reject_unknown(c, argv[optind - 1]);
+            reject_unknown(c, argv[optind - 1], argv[optind]);
         } else if (key == ':') {
             reject_valueless(c);
         }

@@ -78,6 +78,7 @@ struct dt_command {
     const struct dt_option *options;
     const struct dt_use *uses;              /* NULL, or ended by a NULL name: one usage line each */
     void (*words)(struct dt_buffer *words); /* offered as first operand, besides those of uses */
+    const char *notes;                      /* NULL, or lines that end --help */
 };
 
 /* Sets the program's name, parses, and returns the index of the first operand. */

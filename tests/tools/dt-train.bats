@@ -865,6 +865,20 @@ blocks_sigterm() {
     [ -z "$(grep -s '"loss"' run/metrics.jsonl)" ]
 }
 
+@test "an unknown option that is a setting is named with --set" {
+    while read -r option right; do
+        run dt-train $option 5
+        [ "$status" -eq 2 ]
+        [ "${lines[0]}" = "dt-train: unknown option '${option%=*}': did you mean '--set $right'?" ]
+    done <<<'--max-steps training.max_steps=5
+--hidden_size=7 model.hidden_size=7
+--training.max_steps training.max_steps=5'
+    run dt-train --learning-rate
+    [ "${lines[0]}" = "dt-train: unknown option '--learning-rate': did you mean '--set training.learning_rate=VALUE'?" ]
+    run dt-train --max-step 5
+    [ "${lines[0]}" = "dt-train: unknown option '--max-step'" ]
+}
+
 @test "usage errors end with status 2" {
     run dt-train -o run
     [ "$status" -eq 2 ]

@@ -37,7 +37,20 @@ setup() {
     run dt doctr
     [ "${lines[0]}" = "dt: unknown program 'dt-doctr': did you mean 'dt doctor'?" ]
     run dt foo
-    [ "${lines[0]}" = "dt: unknown program 'dt-foo': 'dt help' lists them" ]
+    [ "$output" = "dt: unknown program 'dt-foo': 'dt help' lists them" ]
+    while read -r wrong right; do
+        run dt $wrong
+        [ "$status" -eq 2 ]
+        [ "$output" = "dt: unknown program 'dt-$wrong': did you mean 'dt $right'?" ]
+    done <<<'evaluate eval
+gen generate
+version --version
+tutorial help tutorial'
+    for page in tutorail:tutorial confg:config instal:install paralelism:parallelism trian:train; do
+        run dt help "${page%:*}"
+        [ "$status" -eq 2 ]
+        [ "$output" = "dt: unknown program or page '${page%:*}': did you mean 'dt help ${page#*:}'?" ]
+    done
     run dt no-such
     [ "$status" -eq 2 ]
     [ "${lines[0]}" = "dt: unknown program 'dt-no-such': 'dt help' lists them" ]
@@ -45,6 +58,23 @@ setup() {
         run dt $wrong
         [ "$status" -eq 2 ] || { echo "$wrong"; return 1; }
     done
+}
+
+@test "--help of dt, in any place, says what help, tour and doctor do" {
+    dt --help | tail -n 6 | cut -d ' ' -f 1 >said
+    grep -qx help said && grep -qx tour said && grep -qx doctor said
+    dt doctor --help | cmp - <(dt --help)
+    dt tour --help | cmp - <(dt --help)
+}
+
+@test "dt help lists every page of sections 5 and 7" {
+    dt help | sed '1,/^All pages/d' | tr -s ' ' '\n' | sed '/^$/d' >said
+    for page in "$ROOT"/man/man[57]/dt-*; do
+        name=${page##*/dt-}
+        name=${name%.*}
+        [ -e "$ROOT/man/man1/dt-$name.1" ] || grep -qx "$name" said || { echo "$name"; return 1; }
+    done
+    { dt --help && dt-train --help; } | awk 'length > 79 { exit 1 }'
 }
 
 @test "dt help lists every program with its summary" {
@@ -93,7 +123,7 @@ setup() {
     grep -q '^Once upon a time' said
     run dt tour trip
     [ "$status" -eq 1 ]
-    [ "${lines[0]}" = "dt: cannot make the directory 'trip' for the tour: File exists" ]
+    [ "${lines[0]}" = "dt: cannot make the directory 'trip' for the tour: File exists: remove it, or name another: dt tour DIRECTORY" ]
     printf '#!/bin/sh\nexit 3\n' >tree/bin/dt-vocab
     chmod +x tree/bin/dt-vocab
     run tree/bin/dt tour other
