@@ -91,10 +91,7 @@ static const struct dt_option options[] = {
 };
 
 static const struct dt_command command = {
-    "dt-train",
-    "train a model over shards",
-    "[DATA]",
-    options,
+    "dt-train", "train a model over shards", "[DATA]", options,
     .notes = "DATA is a directory of shards, a mixture FILE.json, or text FILE.jsonl:\n"
              "required, unless data.dataset or data.stages is set.\n"
              "'dt help config' describes the settings of -c and --set.\n"};

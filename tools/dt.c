@@ -94,8 +94,8 @@ static const char *find_near(const char *name, const char *const *names)
 /* page: it was to be shown. */
 static void reject_unknown(const char *name, bool page)
 {
-    char *what = dt_asprintf(page ? "unknown program or page '%s'" : "unknown program '" PREFIX "%s'",
-                             name);
+    char *what =
+        dt_asprintf(page ? "unknown program or page '%s'" : "unknown program '" PREFIX "%s'", name);
     const char *own = find_near(name, programs), *help = page ? "help " : "";
     own = own ? own : find_near(name, builtins);
     const char *other = own ? NULL : find_near(name, page_names());

@@ -238,7 +238,7 @@ static int find_resumed(const struct dt_training *t, const char *name, char **fo
     int there = dt_file_probe(name, err);
     if (there == 0)
         return dt_fail(err, DT_EMISSING,
-                       "--resume '%s': there is no such checkpoint or run; its path is wanted, "
+                       "--resume '%s': no such checkpoint or run: give its path, "
                        "such as %s/latest",
                        name, t->run);
     return there < 0 ? there : find_named(name, found, err);

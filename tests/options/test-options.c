@@ -154,8 +154,10 @@ static void wrong_values_are_usage_errors(void **state)
     assert_usage(RUN("--count", "9007199254740994"),
                  "--count takes a number from "
                  "-9007199254740992 to 9007199254740992, not '9007199254740994'");
-    assert_usage(RUN("-n", "1.5"), "--number takes a whole number, such as 5000, 64k, 10M or 1G, not '1.5'");
-    assert_usage(RUN("-n", ""), "--number takes a whole number, such as 5000, 64k, 10M or 1G, not ''");
+    assert_usage(RUN("-n", "1.5"),
+                 "--number takes a whole number, such as 5000, 64k, 10M or 1G, not '1.5'");
+    assert_usage(RUN("-n", ""),
+                 "--number takes a whole number, such as 5000, 64k, 10M or 1G, not ''");
     assert_usage(RUN("--rate", "1.01"), "--rate takes a number from 0 to 1, not '1.01'");
     assert_usage(RUN("--rate", "nan"), "--rate takes a number, not 'nan'");
     assert_usage(RUN("-m", "big"), "--mode takes one of fast, small, not 'big'");

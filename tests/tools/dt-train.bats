@@ -469,7 +469,7 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     [[ "$output" == *"the run was started with model.max_seq_len: 32, which cannot change to 99999 on a resume" ]]
     run train --resume latest -o other
     assert_one_line_error dt-train
-    [ "$output" = "dt-train: --resume 'latest': there is no such checkpoint or run; its path is wanted, such as other/latest" ]
+    [ "$output" = "dt-train: --resume 'latest': no such checkpoint or run: give its path, such as other/latest" ]
     [ "$(train -o again --resume run)" = "$expected" ]
     [ "$(train -o more --resume run/latest)" = "$expected" ]
     mkdir empty
