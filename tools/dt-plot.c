@@ -63,25 +63,27 @@ static const struct dt_use uses[] = {
 };
 
 /* Members of dt-metrics(5) that are often drawn. */
+static const char *const curve_names[] = {"loss",
+                                          "lr",
+                                          "grad_norm",
+                                          "tokens_per_second",
+                                          "samples_per_second",
+                                          "mfu",
+                                          "resident_memory",
+                                          "peak_memory",
+                                          "ranks",
+                                          "waited_seconds",
+                                          "loader_seconds",
+                                          "logit_rms",
+                                          "logit_max",
+                                          "gradient_signal",
+                                          "gradient_noise",
+                                          NULL};
+
 static void add_curves(struct dt_buffer *words)
 {
-    static const char *const names[] = {"loss",
-                                        "lr",
-                                        "grad_norm",
-                                        "tokens_per_second",
-                                        "samples_per_second",
-                                        "mfu",
-                                        "resident_memory",
-                                        "peak_memory",
-                                        "ranks",
-                                        "waited_seconds",
-                                        "loader_seconds",
-                                        "logit_rms",
-                                        "logit_max",
-                                        "gradient_signal",
-                                        "gradient_noise"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        dt_completion_add(words, names[i]);
+    for (int i = 0; curve_names[i]; i++)
+        dt_completion_add(words, curve_names[i]);
 }
 
 static const struct dt_command command = {
@@ -362,6 +364,19 @@ static void check_usage(char **operands, int count)
         dt_program_usage("%s draws one --value", use.name);
 }
 
+/* The curve or drawing that was meant by a name that metrics lack; NULL: none. */
+static const char *find_meant(const char *name)
+{
+    const char *drawn[sizeof uses / sizeof *uses],
+        *near = dt_program_did_you_mean(name, curve_names);
+    int count = 0;
+    for (int i = 1; uses[i].name; i++)
+        drawn[count++] = uses[i].name;
+    drawn[count] = NULL;
+    near = near ? near : dt_program_did_you_mean(name, drawn);
+    return near && strcmp(near, name) != 0 ? near : NULL;
+}
+
 /* The runs' metrics, from which a report is made. */
 static int add_inputs(struct dt_lineage *lineage, char **runs, int count, struct dt_error *err)
 {
@@ -379,7 +394,12 @@ static int write_drawing(char **operands, int count, struct dt_output *out,
                          struct dt_lineage *lineage, struct dt_error *err)
 {
     struct dt_buffer drawing = DT_BUFFER_EMPTY;
-    int rc = drawings[find_use(operands[0])](operands, count, &drawing, err);
+    int use = find_use(operands[0]), rc = drawings[use](operands, count, &drawing, err);
+    const char *meant = rc == DT_EFORMAT && use == 0 ? find_meant(operands[0]) : NULL;
+    if (meant) {
+        const struct dt_error earlier = *err;
+        dt_fail(err, rc, "%s: did you mean 'dt-plot %s'?", earlier.text, meant);
+    }
     if (rc == 0)
         rc = dt_output_write(out, drawing.data, drawing.size, err);
     if (rc == 0 && lineage)

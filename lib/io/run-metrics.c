@@ -100,6 +100,18 @@ static char *name_of(const char *path)
     return name;
 }
 
+/* file: of a directory. A checkpoint of a run has none. */
+static int need_file(const char *file, const char *directory, struct dt_error *err)
+{
+    int there = dt_file_probe(file, err);
+    if (there == 0)
+        return dt_fail(err, DT_EMISSING,
+                       "%s: contains no metrics.jsonl: name the directory of a run, not that of a "
+                       "checkpoint",
+                       directory);
+    return there < 0 ? there : dt_file_need_regular(file, err);
+}
+
 int dt_run_metrics_read_member(struct dt_run_metrics *m, const char *path, const char *member,
                                struct dt_error *err)
 {
@@ -108,7 +120,7 @@ int dt_run_metrics_read_member(struct dt_run_metrics *m, const char *path, const
     bool directory = strcmp(path, "-") != 0 && dt_file_is_directory(path);
     char *file = directory ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
     struct reading reading = {m, member};
-    int rc = directory ? dt_file_need_regular(file, err) : 0;
+    int rc = directory ? need_file(file, path, err) : 0;
     rc = rc < 0 ? rc : dt_json_lines_read(file, add_line, &reading, err);
     if (rc == 0 && m->train.count + m->valid.count == 0)
         rc = dt_fail(err, DT_EFORMAT, "%s: holds no %s%s", file, m->not_finite > 0 ? "finite " : "",

@@ -202,6 +202,15 @@ set output 'pwned'"
     run dt-plot grad_norm metrics.jsonl
     assert_one_line_error dt-plot
     [[ "$output" == "dt-plot: metrics.jsonl: holds no grad_norm" ]]
+    for pair in los:loss grad_norms:grad_norm reprot:report; do
+        run dt-plot "${pair%:*}" metrics.jsonl
+        assert_one_line_error dt-plot
+        [ "$output" = "dt-plot: metrics.jsonl: holds no ${pair%:*}: did you mean 'dt-plot ${pair#*:}'?" ]
+    done
+    mkdir latest
+    run dt-plot loss latest
+    assert_one_line_error dt-plot
+    [ "$output" = "dt-plot: latest: contains no metrics.jsonl: name the directory of a run, not that of a checkpoint" ]
 }
 
 # Rows of a matrix: two kinds over 1 to 4 ranks; the second kind loses a tenth each time.
