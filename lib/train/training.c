@@ -257,7 +257,7 @@ static int end_timeline(struct dt_training *t, struct dt_error *err)
 /* A run that another directory has completed is whole in its own, too. */
 static int end_done(struct dt_training *t, struct dt_error *err)
 {
-    if (t->run && !t->async.active)
+    if (t->run)
         DT_TRY(dt_training_save(t, err));
     return dt_async_end(t, false, 0, err);
 }
