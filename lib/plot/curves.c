@@ -303,6 +303,12 @@ static void find_range(const struct dt_run_metrics *runs, int count, double *low
         }
 }
 
+/* Whether a curve is drawn twice: each point, and the running mean. */
+static bool is_smoothed(const struct dt_plot *plot, const struct dt_run_metrics *run, int index)
+{
+    return is_noisy(plot->member) && !is_mean(plot, index) && dt_curve_reach(run->train.count) > 0;
+}
+
 static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
                          const struct axis *axis, const struct dt_run_metrics *runs, int count)
 {
@@ -320,6 +326,7 @@ static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
         dt_buffer_printf(script, "has_train_%d = %d\nhas_valid_%d = %d\nis_mean_%d = %d\n", r + 1,
                          runs[r].train.count > 0, r + 1, runs[r].valid.count > 0, r + 1,
                          is_mean(plot, r));
+        dt_buffer_printf(script, "is_smoothed_%d = %d\n", r + 1, is_smoothed(plot, &runs[r], r));
     }
     dt_figure_set_array(script, "name", names, count);
     free(names);

@@ -54,9 +54,12 @@ size_t dt_plot_average(const struct dt_plot *plot, const struct dt_run_metrics *
                        struct dt_band *band);
 void dt_band_release(struct dt_band *band);
 
-/* Smooths a curve by a centered running mean over about 1/50 of its points, without lag; over fewer
- * at the start, where losses fall fast. The result is owned by the caller (free items). */
+/* Smooths a curve by a running mean over about 1/50 of its points: as many before each as after it,
+ * so that it does not lag, and therefore fewer near both ends. The first and the last point, and
+ * curves of fewer than 100, stay as they are. The result is owned by the caller (free items). */
 struct dt_curve dt_curve_smooth(const struct dt_curve *curve);
+/* Most points before and after one that are in its mean. */
+size_t dt_curve_reach(size_t count);
 
 /* Reduces a curve to about limit points: the minimum and the maximum of each interval. The result
  * is owned by the caller (free items). */

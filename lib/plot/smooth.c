@@ -32,16 +32,21 @@ static double sum_of(struct window *w, size_t first, size_t end)
     return w->before[first] + w->after;
 }
 
+size_t dt_curve_reach(size_t count)
+{
+    return count / 100;
+}
+
 struct dt_curve dt_curve_smooth(const struct dt_curve *curve)
 {
-    size_t count = curve->count, reach = count / 100 + 1;
+    size_t count = curve->count, reach = dt_curve_reach(count);
     struct dt_curve smooth = {dt_alloc(count + 1, sizeof *smooth.items), count, count};
     struct window w = {.curve = curve, .before = dt_alloc(count, sizeof *w.before)};
     for (size_t i = 0; i < count; i++) {
-        size_t half = i < reach ? i : reach;
-        size_t end = i + half < count ? i + half + 1 : count;
+        size_t nearer = i < count - 1 - i ? i : count - 1 - i,
+               half = nearer < reach ? nearer : reach;
         smooth.items[i] = curve->items[i];
-        smooth.items[i].loss = sum_of(&w, i - half, end) / (double)(end - (i - half));
+        smooth.items[i].loss = sum_of(&w, i - half, i + half + 1) / (double)(2 * half + 1);
     }
     free(w.before);
     return smooth;

@@ -106,7 +106,9 @@ int dt_report_curves(struct dt_page *page, const struct dt_reported *r,
     dt_page_paragraph(page,
                       "Of a configuration with several seeds: the mean over them, at the steps "
                       "that all have, with its 95%% interval by Student's t. Training losses, "
-                      "norms and speeds are running means over 1/50 of a run.");
+                      "norms and speeds are running means over 1/50 of a run, as much before each "
+                      "step as after it, and less near both ends; of fewer than 100 steps they "
+                      "are each step.");
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         DT_TRY(add_curve(page, r, options, &figures[i], err));
     return 0;

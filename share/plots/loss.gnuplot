@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Loss curves. dt-plot writes before this style.gnuplot and: x_label, y_label, of_loss,
-# log_x, log_y, runs, keyed, name[1..runs], has_train_I, has_valid_I, is_mean_I,
+# log_x, log_y, runs, keyed, name[1..runs], has_train_I, has_valid_I, is_mean_I, is_smoothed_I,
 # floor_level (if any), lowest and highest (if log_y), the data blocks $train, $smooth and $valid with a data set per run, and
 # $band and $valid_band: x, mean, low, high of those that are means of runs.
 
@@ -8,13 +8,15 @@ has_train(i) = value(sprintf("has_train_%d", i))
 has_valid(i) = value(sprintf("has_valid_%d", i))
 is_mean(i) = value(sprintf("is_mean_%d", i))
 means = 0
-do for [i=1:runs] { means = means || is_mean(i) }
+is_smoothed(i) = value(sprintf("is_smoothed_%d", i))
+smoothed = 0
+do for [i=1:runs] { means = means || is_mean(i); smoothed = smoothed || is_smoothed(i) }
 # One run needs no name in the key, since the title has it. For many runs the key would not fit
 # with two entries each: one entry explains the points of all.
 many = runs > 3 && format ne "text"
 label(i, what) = runs == 1 && of_loss ? what : many || !of_loss ? name[i] : name[i] . ", " . what
 
-if (!keyed || runs == 1 && !of_loss && !means) { unset key }
+if (!keyed || runs == 1 && !of_loss && !means && !smoothed) { unset key }
 set xlabel x_label . (log_x ? ", log scale" : "")
 set ylabel y_label . (log_y ? ", log scale" : "")
 if (log_x) {
@@ -54,7 +56,8 @@ valid_label(i) = has_valid(i) && !(many && has_train(i)) ? label(i, "validation"
 points = 0
 do for [i=1:runs] { points = points || has_train(i) && has_valid(i) }
 if (format eq "text") {
-    plot for [i=1:runs] $smooth index i-1 with lines title train_label(i), \
+    plot for [i=1:runs] $smooth index i-1 with lines \
+             title train_label(i) . (is_smoothed(i) ? ", running mean" : ""), \
          for [i=1:runs] $valid index i-1 with points title valid_label(i), \
          level with lines title floor_name
 } else {
@@ -69,6 +72,8 @@ if (format eq "text") {
              pointtype shape_of(i) pointsize 0.7 title valid_label(i), \
          for [i=1:runs] $valid_band index i-1 using 1:2:3:4 with yerrorbars \
              linecolor rgb color_of(i) linewidth 0.8 pointtype shape_of(i) pointsize 0.7 notitle, \
+         NaN with lines linecolor rgb "#BBBBBB" linewidth 0.7 \
+             title smoothed ? "light: each step" : "", \
          NaN with filledcurves fillcolor rgb "#BBBBBB" fillstyle solid noborder \
              title means ? "shaded, bars: 95% interval" : "", \
          NaN with points linecolor rgb "#444444" pointtype 7 pointsize 0.7 \

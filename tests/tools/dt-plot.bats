@@ -454,8 +454,22 @@ END
 }
 
 @test "values of a schedule are not smoothed" {
-    for s in 1 2 3 4 5 6; do echo "{\"step\":$s,\"lr\":$((s % 2))}"; done >"$T/m"
-    [ "$(dt-plot lr "$T/m" | grep -cE '\*')" -ge 15 ]
+    for s in $(seq 200); do echo "{\"step\":$s,\"lr\":$((s % 2)),\"loss\":$((s % 2))}"; done >"$T/m"
+    [ "$(dt-plot lr "$T/m" | grep -cE '\*{10}')" -ge 15 ]
+    [ "$(dt-plot loss "$T/m" | grep -cE '\*{10}')" -lt 10 ]
+}
+
+@test "the running mean is named where it is drawn, and a short run has none" {
+    for s in $(seq 120); do echo "{\"step\":$s,\"loss\":$((200 - s)),\"grad_norm\":$s}"; done >"$T/m"
+    head -n 20 "$T/m" >"$T/short"
+    dt-plot loss "$T/m" | grep -q 'training, running mean'
+    for what in loss grad_norm; do
+        dt-plot $what "$T/m" -o "$T/a.svg"
+        grep -q '>light: each step<' "$T/a.svg"
+        dt-plot $what "$T/short" -o "$T/a.svg"
+        refute grep -q "each step" "$T/a.svg"
+    done
+    refute grep -q 'running mean' <(dt-plot loss "$T/short")
 }
 
 # The texts of an SVG, one per line: distance from the top, and text.
