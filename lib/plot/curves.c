@@ -326,7 +326,9 @@ static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
         dt_buffer_printf(script, "has_train_%d = %d\nhas_valid_%d = %d\nis_mean_%d = %d\n", r + 1,
                          runs[r].train.count > 0, r + 1, runs[r].valid.count > 0, r + 1,
                          is_mean(plot, r));
-        dt_buffer_printf(script, "is_smoothed_%d = %d\n", r + 1, is_smoothed(plot, &runs[r], r));
+        dt_buffer_printf(script, "is_smoothed_%d = %d\npoints_%d = %zu\n", r + 1,
+                         is_smoothed(plot, &runs[r], r), r + 1,
+                         runs[r].train.count < MOST_POINTS ? runs[r].train.count : MOST_POINTS);
     }
     dt_figure_set_array(script, "name", names, count);
     free(names);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Loss curves. dt-plot writes before this style.gnuplot and: x_label, y_label, of_loss,
 # log_x, log_y, runs, keyed, name[1..runs], has_train_I, has_valid_I, is_mean_I, is_smoothed_I,
+# points_I (of training),
 # floor_level (if any), lowest and highest (if log_y), the data blocks $train, $smooth and $valid with a data set per run, and
 # $band and $valid_band: x, mean, low, high of those that are means of runs.
 
@@ -13,7 +14,7 @@ smoothed = 0
 do for [i=1:runs] { means = means || is_mean(i); smoothed = smoothed || is_smoothed(i) }
 # One run needs no name in the key, since the title has it. For many runs the key would not fit
 # with two entries each: one entry explains the points of all.
-many = runs > 3 && format ne "text"
+many = runs > 3
 label(i, what) = runs == 1 && of_loss ? what : many || !of_loss ? name[i] : name[i] . ", " . what
 
 if (!keyed || runs == 1 && !of_loss && !means && !smoothed) { unset key }
@@ -55,12 +56,25 @@ train_label(i) = has_train(i) ? label(i, "training") : ""
 valid_label(i) = has_valid(i) && !(many && has_train(i)) ? label(i, "validation") : ""
 points = 0
 do for [i=1:runs] { points = points || has_train(i) && has_valid(i) }
-if (format eq "text") {
+# Text has 7 symbols for lines, of which the floor has one: letters tell many runs apart, small ones
+# along a line and capitals for the validation.
+apart(i) = int(value(sprintf("points_%d", i)) / 10) + 1
+if (format eq "text" && many) {
+    plot for [i=1:runs] $smooth index i-1 with linespoints linetype i \
+             pointtype sprintf("%c", 97 + (i - 1) % 26) pointinterval apart(i) \
+             title train_label(i) . (is_smoothed(i) ? ", running mean" : ""), \
+         for [i=1:runs] $valid index i-1 with points pointtype sprintf("%c", 65 + (i - 1) % 26) \
+             title valid_label(i), \
+         NaN with points pointtype "A" title points ? "capitals: validation" : "", \
+         level with lines linetype 7 title floor_name
+}
+if (format eq "text" && !many) {
     plot for [i=1:runs] $smooth index i-1 with lines \
              title train_label(i) . (is_smoothed(i) ? ", running mean" : ""), \
          for [i=1:runs] $valid index i-1 with points title valid_label(i), \
-         level with lines title floor_name
-} else {
+         level with lines linetype 7 title floor_name
+}
+if (format ne "text") {
     plot for [i=1:runs] $band index i-1 using 1:3:4 with filledcurves \
              fillcolor rgb light(i) fillstyle solid noborder notitle, \
          for [i=1:runs] $train index i-1 using 1:(is_mean(i) ? NaN : $2) with lines \

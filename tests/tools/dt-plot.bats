@@ -608,6 +608,23 @@ places() {
     refute grep -q ' run-13' <(places "$T/many.svg") # only as a tooltip
 }
 
+@test "in a terminal each of many runs has its own symbols, and the floor too" {
+    mkdir "$T/many"
+    for i in $(seq 24); do
+        printf '{"step":%d,"loss":%d}\n' 1 $((i + 100)) 2 2 >"$T/many/run-$i"
+        echo '{"step":2,"val_loss":3}' >>"$T/many/run-$i"
+    done
+    for count in 2 3 4 7 12 24; do
+        files=()
+        for i in $(seq $count); do files+=("$T/many/run-$i"); done
+        dt-plot loss "${files[@]}" --floor 1 >"$T/plot"
+        grep -oE '[^ ]{7}(run-|floor)' "$T/plot" | sed -E 's/run-|floor//' >"$T/symbols"
+        [ "$(wc -l <"$T/symbols")" -eq $((count + 1)) ]
+        [ -z "$(sort "$T/symbols" | uniq -d)" ]
+        [ "$(grep -c 'A   capitals: validation' "$T/plot")" -eq $((count > 3)) ]
+    done
+}
+
 @test "target counts points that are not finite, and names missing members" {
     printf '{"step":%d,"tokens":%s,"loss":%s}\n' 1 10 3 2 20 NaN 3 null 1 >"$T/m"
     dt-plot target --target 2 "$T/m" -o "$T/a.txt" 2>"$T/err"
