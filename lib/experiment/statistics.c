@@ -183,10 +183,10 @@ double dt_statistics_signed_rank_least(size_t count)
     return fmin(1, ldexp(2, -(int)(count < MOST_EXACT ? count : MOST_EXACT)));
 }
 
-size_t dt_statistics_least_pairs(void)
+size_t dt_statistics_least_pairs(double chance)
 {
     size_t pairs = 1;
-    while (dt_statistics_signed_rank_least(pairs) >= DT_CHANCE)
+    while (dt_statistics_signed_rank_least(pairs) >= chance)
         pairs++;
     return pairs;
 }
@@ -248,16 +248,40 @@ double dt_statistics_margin(const double *values, size_t count)
     return count < 2 ? NAN : student(count - 1) * deviation(values, count) / sqrt((double)count);
 }
 
-double dt_statistics_needed(const double *differences, size_t count)
+/* The normal deviation that is exceeded, on either side, with this probability. */
+static double quantile_of_chance(double chance)
 {
-    const double chance = 1.959964, power = 0.841621, efficiency = 0.954930; /* 3 / pi */
+    double low = 0, high = 40;
+    for (int i = 0; i < 60; i++) {
+        double middle = (low + high) / 2;
+        *(erfc(middle / sqrt(2)) > chance ? &low : &high) = middle;
+    }
+    return low;
+}
+
+/* Whether all pairs must have one sign for a p below chance, and have it too rarely. */
+static bool rarely_agree(double pairs, double effect, double chance)
+{
+    double agree = 1;
+    for (double i = 0; i < pairs; i++)
+        agree *= erfc(-fabs(effect) / sqrt(2)) / 2;
+    return 2 * dt_statistics_signed_rank_least((size_t)pairs) >= chance && agree < 0.8;
+}
+
+double dt_statistics_needed(const double *differences, size_t count, double chance)
+{
+    const double power = 0.841621, efficiency = 0.954930; /* 3 / pi */
+    const double z = quantile_of_chance(chance);
     double mean = dt_statistics_mean(differences, count);
     if (count < 2 || !(fabs(mean) > 0))
         return 0;
     double effect = mean / deviation(differences, count);
-    double pairs = (chance + power) * (chance + power) / (effect * effect) + chance * chance / 2;
-    return fmax(fmax(ceil(pairs / efficiency), (double)dt_statistics_least_pairs()),
-                (double)count + 1);
+    double pairs = (z + power) * (z + power) / (effect * effect) + z * z / 2;
+    pairs = fmax(ceil(pairs / efficiency), (double)dt_statistics_least_pairs(chance));
+    pairs = fmax(pairs, (double)count + 1);
+    while (pairs < MOST_EXACT && rarely_agree(pairs, effect, chance))
+        pairs++;
+    return pairs;
 }
 
 void dt_statistics_adjust_holm(double *p, size_t count)

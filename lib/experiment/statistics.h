@@ -42,8 +42,8 @@ double dt_statistics_signed_rank_sum(const double *a, const double *b, size_t co
 
 /* The smallest p of the signed rank test with count pairs: 2^(1 - count). */
 double dt_statistics_signed_rank_least(size_t count);
-/* Fewer pairs cannot be below DT_CHANCE: 6. */
-size_t dt_statistics_least_pairs(void);
+/* Fewer pairs cannot be below chance: 6 of DT_CHANCE. */
+size_t dt_statistics_least_pairs(double chance);
 
 /* Median of all ratios b[j] / a[i] (Hodges and Lehmann 1963, of logarithms). NAN unless all values
  * are above 0. */
@@ -59,10 +59,11 @@ double dt_statistics_mean(const double *values, size_t count);
  * are distributed normally; NAN for fewer than 2. */
 double dt_statistics_margin(const double *values, size_t count);
 
-/* The number of differences like these that the signed rank test needs to be below DT_CHANCE with a
+/* The number of differences like these that the signed rank test needs to be below chance with a
  * probability of 80%: by the normal approximation (Guenther 1981), and the test's efficiency of
- * 3/pi. More than count; 0 if their mean is 0 or unknown: no number would do. */
-double dt_statistics_needed(const double *differences, size_t count);
+ * 3/pi; of so few pairs that all must have one sign, by the probability of that. More than count; 0
+ * if their mean is 0 or unknown: no number would do. */
+double dt_statistics_needed(const double *differences, size_t count, double chance);
 
 /* Holm's correction (1979) of count p-values, in place. */
 void dt_statistics_adjust_holm(double *p, size_t count);

@@ -83,7 +83,7 @@ static struct entry look_up(const struct dt_results *r, int cell, const char *na
         a[i] = b[i] / a[i];
     for (size_t i = 0; i < pairs; i++)
         b[i] = a[i] - 1;
-    e.needed = dt_statistics_needed(b, pairs);
+    e.needed = dt_statistics_needed(b, pairs, DT_CHANCE);
     e.ratio = dt_summary_of(a, pairs);
     e.value = dt_results_summary(r, cell, name);
     free(own);
@@ -119,7 +119,7 @@ static void add_heading(struct dt_grid *g, const struct dt_results *r, struct js
  * difference. */
 static const char *mark(const struct entry *e)
 {
-    if (e->p < DT_CHANCE || e->ratio.median == 1)
+    if (e->p < DT_CHANCE || (e->ratio.least == 1 && e->ratio.most == 1))
         return "";
     return dt_statistics_signed_rank_least(e->ratio.count) < DT_CHANCE ? "~" : "?";
 }
@@ -195,7 +195,7 @@ static void add_machine(struct dt_buffer *out, const struct dt_results *r, bool 
     else
         dt_buffer_printf(out,
                          "; ratios of pairs, ?: too few rounds to tell from chance (%zu needed)\n",
-                         dt_statistics_least_pairs());
+                         dt_statistics_least_pairs(DT_CHANCE));
     for (size_t i = 0; i + 1 < count; i++) {
         struct json_object *other = json_object_array_get_idx(r->machines, i);
         if (strcmp(fact(machine, "host"), fact(other, "host")) != 0 ||

@@ -48,11 +48,12 @@ static double median_speed(const struct dt_reported_run *run)
 static const struct value {
     const char *name;
     double (*of)(const struct dt_reported_run *run);
+    bool is_outcome; /* of the training, not of the machine */
 } values[] = {
-    {"last validation loss", last_validation},
-    {"best validation loss", best_validation},
-    {"last training loss", last_training},
-    {"tokens per second", median_speed},
+    {"last validation loss", last_validation, true},
+    {"best validation loss", best_validation, true},
+    {"last training loss", last_training, true},
+    {"tokens per second", median_speed, false},
 };
 enum { VALUES = sizeof values / sizeof *values };
 
@@ -112,10 +113,12 @@ struct test {
     int configuration;
     const struct value *value;
     size_t pairs;
-    double difference, margin; /* mean of the pairs' differences, half its 95% interval */
-    double p, needed;
-    double ranks; /* dt_statistics_signed_rank_sum */
-    bool equal;   /* all differences are 0 */
+    double *differences;
+    double mean, margin;      /* of the differences; half its 95% interval */
+    double p, chance, needed; /* chance: that p, before correction, has to be below */
+    double ranks;             /* dt_statistics_signed_rank_sum */
+    bool equal;               /* all differences are 0 */
+    const struct test *same;  /* an earlier test of the same numbers; NULL: none */
 };
 
 /* The value of the configuration's run with this seed; NAN without one. */
@@ -134,9 +137,10 @@ static struct test test_of(const struct dt_reported *r, int configuration,
                            const struct value *value)
 {
     const struct dt_configuration *c = &r->configurations[configuration];
-    struct test t = {.configuration = configuration, .value = value, .equal = true};
-    double *base = dt_alloc(3 * (size_t)c->count, sizeof *base), *own = base + c->count,
-           *difference = own + c->count;
+    struct test t = {
+        .configuration = configuration, .value = value, .chance = DT_CHANCE, .equal = true};
+    double *base = dt_alloc(2 * (size_t)c->count, sizeof *base), *own = base + c->count,
+           *difference = dt_alloc((size_t)c->count, sizeof *difference);
     for (int i = 0; i < c->count; i++) {
         const struct dt_reported_run *run = &r->runs[c->runs[i]];
         const char *seed = dt_reported_fact(run, "training.seed");
@@ -147,33 +151,34 @@ static struct test test_of(const struct dt_reported *r, int configuration,
         t.pairs += isfinite(difference[t.pairs]);
     }
     if (t.pairs > 0) {
-        t.difference = dt_statistics_mean(difference, t.pairs);
+        t.mean = dt_statistics_mean(difference, t.pairs);
         t.margin = dt_statistics_margin(difference, t.pairs);
         t.p = dt_statistics_signed_rank_test(base, own, t.pairs);
         t.ranks = dt_statistics_signed_rank_sum(base, own, t.pairs);
-        t.needed = dt_statistics_needed(difference, t.pairs);
     }
+    t.differences = difference;
     free(base);
     return t;
 }
 
 static void add_verdict(struct dt_grid *g, const struct test *t)
 {
-    size_t least = dt_statistics_least_pairs();
-    if (t->p < DT_CHANCE)
+    if (t->same && !t->equal)
+        dt_grid_printf(g, "the same numbers as the %s", t->same->value->name);
+    else if (t->p < DT_CHANCE)
         dt_grid_printf(g, "%s%s", t->ranks < 0 ? "lower" : "higher",
-                       t->ranks * t->difference > 0 ? ""
-                                                    : ", but not the mean: few pairs differ much");
+                       t->ranks * t->mean > 0 ? "" : ", but not the mean: few pairs differ much");
     else if (t->equal)
         dt_grid_add(g, "no difference in any pair");
-    else if (t->difference == 0)
+    else if (t->mean == 0)
         dt_grid_add(g, "~ not decided; no number of pairs would do: the mean difference is 0");
     else if (t->needed > 1e6)
         dt_grid_add(g, "~ not decided; more than 1000000 pairs would be needed");
     else if (t->needed > 0)
         dt_grid_printf(g, "~ not decided; about %.0f pairs would be needed", t->needed);
     else
-        dt_grid_printf(g, "~ not decided; at least %zu pairs are needed", least);
+        dt_grid_printf(g, "~ not decided; at least %zu pairs are needed",
+                       dt_statistics_least_pairs(t->chance));
 }
 
 static void add_test(struct dt_grid *g, const struct dt_reported *r, const struct test *t)
@@ -182,22 +187,83 @@ static void add_test(struct dt_grid *g, const struct dt_reported *r, const struc
     dt_grid_add(g, t->value->name);
     dt_grid_printf(g, "%zu", t->pairs);
     if (t->pairs > 1)
-        dt_grid_printf(g, "%+.4g \302\261 %.2g", t->difference, t->margin);
+        dt_grid_printf(g, "%+.4g \302\261 %.2g", t->mean, t->margin);
     else
-        dt_grid_printf(g, "%+.4g", t->difference);
+        dt_grid_printf(g, "%+.4g", t->mean);
     dt_grid_printf(g, "%.2g", t->p);
     add_verdict(g, t);
 }
 
+/* An earlier test of the same numbers, so that this one proves nothing more. */
+static const struct test *find_same(const struct test *tests, size_t index)
+{
+    const struct test *t = &tests[index];
+    for (size_t i = 0; i < index && t->value->is_outcome; i++)
+        if (tests[i].pairs == t->pairs &&
+            memcmp(tests[i].differences, t->differences, t->pairs * sizeof *t->differences) == 0)
+            return &tests[i];
+    return NULL;
+}
+
+/* Corrects the tests of outcomes of one configuration, except the first, its main one. By Holm's
+ * method, tests that are decided do not count for the others. */
 static void correct(struct test *tests, size_t count)
 {
-    double *p = dt_alloc(count, sizeof *p);
-    for (size_t i = 0; i < count; i++)
-        p[i] = tests[i].p;
-    dt_statistics_adjust_holm(p, count);
-    for (size_t i = 0; i < count; i++)
-        tests[i].p = p[i];
-    free(p);
+    double p[VALUES] = {0};
+    size_t which[VALUES], family = 0, undecided = 0;
+    for (size_t i = 0; i < count; i++) {
+        tests[i].same = find_same(tests, i);
+        if (i > 0 && tests[i].value->is_outcome && tests[i].same == NULL)
+            which[family++] = i;
+    }
+    for (size_t k = 0; k < family; k++)
+        p[k] = tests[which[k]].p;
+    dt_statistics_adjust_holm(p, family);
+    for (size_t k = 0; k < family; k++)
+        undecided += p[k] >= DT_CHANCE;
+    for (size_t k = 0; k < family; k++) {
+        tests[which[k]].p = p[k];
+        tests[which[k]].chance = DT_CHANCE / fmax(1, (double)undecided);
+    }
+    for (size_t i = 0; i < count; i++) {
+        tests[i].p = tests[i].same ? tests[i].same->p : tests[i].p;
+        tests[i].needed =
+            dt_statistics_needed(tests[i].differences, tests[i].pairs, tests[i].chance);
+    }
+}
+
+/* Returns the number of tests: of the values that pairs of runs have. */
+static size_t test_all(struct test *tests, const struct dt_reported *r)
+{
+    size_t count = 0;
+    for (int c = 1; c < r->configuration_count; c++) {
+        size_t first = count;
+        for (int v = 0; v < VALUES; v++) {
+            tests[count] = test_of(r, c, &values[v]);
+            if (tests[count].pairs > 0)
+                count++;
+            else
+                free(tests[count].differences);
+        }
+        correct(tests + first, count - first);
+    }
+    return count;
+}
+
+static void explain_tests(struct dt_page *page, const struct dt_reported *r)
+{
+    dt_page_paragraph(
+        page,
+        "Pairs of runs with the same seed, compared with %s: mean difference with its 95%% "
+        "interval, and p of the signed rank test. A difference counts with p below %g. The main "
+        "comparison is the last validation loss, or without validation the last training loss: "
+        "its p is not corrected, and dt-bench matrix gives the same. p of the other losses of a "
+        "configuration is Holm-corrected for their number; those with the numbers of another do "
+        "not count. The speed is a property of the machine, and its p is not corrected. Nothing "
+        "is corrected for the number of configurations: of 20 without an effect about one counts "
+        "by chance. Of a difference that is not decided, the number of pairs with which this "
+        "test, with its correction, finds one of this size and spread in 80%% of cases.",
+        r->configurations[0].label, DT_CHANCE);
 }
 
 static void add_tests(struct dt_page *page, const struct dt_reported *r)
@@ -205,32 +271,21 @@ static void add_tests(struct dt_page *page, const struct dt_reported *r)
     static const char *const headings[] = {
         "configuration", "value", "pairs", "difference from the first", "p", "verdict"};
     struct dt_grid g = {.columns = 6};
-    size_t count = 0;
     struct test *tests = dt_alloc((size_t)r->configuration_count * VALUES, sizeof *tests);
-    for (int c = 1; c < r->configuration_count; c++)
-        for (int v = 0; v < VALUES; v++) {
-            tests[count] = test_of(r, c, &values[v]);
-            count += tests[count].pairs > 0;
-        }
+    size_t count = test_all(tests, r);
     for (int i = 0; i < 6; i++)
         dt_grid_add(&g, headings[i]);
-    correct(tests, count);
     for (size_t i = 0; i < count; i++)
         add_test(&g, r, &tests[i]);
     if (count == 0) {
         dt_page_paragraph(page, "No run shares a seed with %s, so nothing is paired.",
                           r->configurations[0].label);
     } else {
-        dt_page_paragraph(
-            page,
-            "Pairs of runs with the same seed, compared with %s: mean difference with "
-            "its 95%% interval, and p of the signed rank test, Holm-corrected for %zu "
-            "tests. A difference counts with p below %g. Of one that is not decided, "
-            "the number of pairs that the test would need for a difference of this "
-            "size and spread, without the correction, to find it in 80%% of cases.",
-            r->configurations[0].label, count, DT_CHANCE);
+        explain_tests(page, r);
         dt_page_table(page, &g);
     }
+    for (size_t i = 0; i < count; i++)
+        free(tests[i].differences);
     dt_grid_release(&g);
     free(tests);
 }

@@ -138,13 +138,25 @@ static void pairs_needed_have_a_power_of_80_percent(void **state)
 {
     (void)state;
     const double root = 0.70710678; /* these two have a deviation of 1 */
-    assert_near(dt_statistics_needed((double[]){0.5 - root, 0.5 + root}, 2), 35);
-    assert_near(dt_statistics_needed((double[]){-0.5 - root, -0.5 + root}, 2), 35);
-    assert_near(dt_statistics_needed((double[]){1, 1, 1.1}, 3), 6);
-    assert_near(dt_statistics_needed((double[]){1, 1, 1.1, 1, 1, 1}, 6), 7);
-    assert_near(dt_statistics_needed((double[]){1, -1}, 2), 0);
-    assert_near(dt_statistics_needed((double[]){1}, 1), 0);
-    assert_int_equal(dt_statistics_least_pairs(), 6);
+    const struct {
+        double effect, chance, pairs;
+    } simulated[] = {
+        /* powers from 77 to 83%, or the fewest above */
+        {0.5, 0.05, 35}, {0.5, 0.025, 43}, {1, 0.025, 13},
+        {1.5, 0.025, 8}, {1.5, 0.05, 7}, /* 6 have a power of 66%: all must have one sign */
+        {1.8, 0.05, 6},  {1.8, 0.025, 8},  {2, 0.025, 7}};
+    for (size_t i = 0; i < COUNT(simulated); i++)
+        assert_near(
+            dt_statistics_needed((double[]){simulated[i].effect - root, simulated[i].effect + root},
+                                 2, simulated[i].chance),
+            simulated[i].pairs);
+    assert_near(dt_statistics_needed((double[]){-0.5 - root, -0.5 + root}, 2, 0.05), 35);
+    assert_near(dt_statistics_needed((double[]){1, 1, 1.1}, 3, 0.05), 6);
+    assert_near(dt_statistics_needed((double[]){1, 1, 1.1, 1, 1, 1}, 6, 0.05), 7);
+    assert_near(dt_statistics_needed((double[]){1, -1}, 2, 0.05), 0);
+    assert_near(dt_statistics_needed((double[]){1}, 1, 0.05), 0);
+    assert_int_equal(dt_statistics_least_pairs(0.05), 6);
+    assert_int_equal(dt_statistics_least_pairs(0.025), 7);
 }
 
 int main(void)

@@ -165,11 +165,57 @@ static void pairs_of_seeds_decide(void **state)
 {
     (void)state;
     struct dt_page page = compare((double[]){0.1, 0.2, 0.3, 0.15, 0.25, 0.12, 0.18, 0.22}, 8);
-    /* p = 2 / 2^8, times 3 tests: the speed was not measured. The interval is scipy's. */
+    /* p = 2 / 2^8. The interval is scipy's. */
     assert_there(&page, "| A: batch_size=8 | 8 | 7.5 \302\261 2 |");
     assert_there(&page, "| B: batch_size=16 | last validation loss | 8 | -0.19 \302\261 "
-                        "0.056 | 0.023 | lower |");
+                        "0.056 | 0.0078 | lower |");
+    assert_there(&page, "| 0.0078 | the same numbers as the last validation loss |");
     dt_page_release(&page);
+}
+
+/* Nothing of the same numbers, and no correction, makes six pairs of one sign too few. */
+static void six_pairs_of_one_sign_decide(void **state)
+{
+    (void)state;
+    struct dt_page page = compare((double[]){0.1, 0.2, 0.3, 0.15, 0.25, 0.12}, 6);
+    assert_there(&page, "| last validation loss | 6 | -0.1867 \302\261 0.082 | 0.031 | lower |");
+    dt_page_release(&page);
+}
+
+/* Six pairs whose best and last losses, and losses of training, differ: 7 are the fewest of two. */
+static void other_losses_are_corrected(void **state)
+{
+    (void)state;
+    char *paths[12];
+    struct dt_page page = {.format = DT_PAGE_MARKDOWN};
+    for (int i = 0; i < 12; i++) {
+        double loss = 4 + i % 6 - (i < 6 ? 0 : 0.1 + 0.01 * (i % 6));
+        char *settings = dt_asprintf("training:\n  seed: %d\n  batch_size: %d\n", i % 6 + 1,
+                                     i < 6 ? 8 : 16),
+             *path = dt_asprintf("r%d/metrics.jsonl", i),
+             *lines = dt_asprintf("{\"step\":1,\"val_loss\":%g}\n{\"step\":2,\"val_loss\":%g}\n"
+                                  "{\"step\":2,\"loss\":%g}\n"
+                                  "{\"step\":2,\"loss\":%g,\"tokens_per_second\":%g}\n",
+                                  0.9 * loss, loss, loss, 0.8 * loss, 100 + loss);
+        paths[i] = dt_asprintf("r%d", i);
+        make_run(paths[i], settings, 1);
+        write_text(path, lines);
+        free(settings);
+        free(path);
+        free(lines);
+    }
+    struct dt_reported r = read_runs(paths, 12);
+    dt_report_values(&page, &r);
+    assert_there(&page, "| last validation loss | 6 | -0.125 \302\261 0.02 | 0.031 | lower |");
+    assert_there(&page, "| best validation loss | 6 | -0.1125 \302\261 0.018 | 0.062 | ~ not "
+                        "decided; about 7 pairs would be needed |");
+    assert_there(&page, "| last training loss | 6 | -0.1 \302\261 0.016 | 0.062 | ~ not decided; "
+                        "about 7 pairs would be needed |");
+    assert_there(&page, "| tokens per second | 6 | -0.125 \302\261 0.02 | 0.031 | lower |");
+    dt_reported_release(&r);
+    dt_page_release(&page);
+    for (int i = 0; i < 12; i++)
+        free(paths[i]);
 }
 
 /* The signed rank test says that these are lower, and the mean of one outlier that they are higher.
@@ -230,6 +276,8 @@ int main(void)
         CASE(one_run_twice_is_refused),
         CASE(what_is_no_run_is_refused),
         CASE(pairs_of_seeds_decide),
+        CASE(six_pairs_of_one_sign_decide),
+        CASE(other_losses_are_corrected),
         CASE(the_verdict_is_that_of_the_test),
         CASE(what_is_not_decided_says_how_many_pairs_would_do),
         CASE(a_run_that_ended_in_nan_has_no_final_value),

@@ -152,3 +152,40 @@ END
     assert_one_line_error dt-plot
     [[ "$output" == *run/eval.json* ]]
 }
+
+# Two runs of a seed, of which the second has a loss that is lower by the word of this number.
+make_pair() {
+    cat >pair.sh <<'END'
+size=$1 seed=$2
+shift 2
+run=run-$size-$seed
+mkdir -p $run/latest/trainer
+printf 'training:\n  seed: %d\n  batch_size: %d\n' $seed $size >$run/latest/trainer/config.yaml
+shift $((seed - 1))
+loss=$(awk "BEGIN { print 4 + $seed / 8 - ($size == 16 ? $1 : 0) }")
+printf '{"step":1,"loss":9}\n{"step":2,"loss":%s}\n{"step":2,"val_loss":%s}\n' $loss $loss >$run/metrics.jsonl
+END
+}
+
+@test "dt-bench matrix and a report have one verdict of the same pairs" {
+    make_pair
+    verdicts=""
+    for differences in ".1 .2 .3 .4 .5" ".1 .2 .3 .4 .5 .6" ".1 .2 .3 .4 .5 .6 .7" "-.1 .2 .3 .4 .5 .6" \
+        "-.1 -.2 -.3 -.4 -.5 -.6" ".1 -.2 .3 -.4 .5 -.6" "-.1 .2 .3 .4 .5 .6 .7 .8" "0 0 0 0 0 .1 .2 .3" \
+        "0 0 0 0 0 0"; do
+        rm -rf rows run-*
+        dt-bench matrix -q -o rows -r "$(wc -w <<<"$differences")" -w 0 -a b=8,16 -b b=8 -v val_loss \
+            --metrics 'run-{b}-{seed}/metrics.jsonl' -- sh pair.sh '{b}' '{seed}' $differences >table
+        dt-plot report run-8-* run-16-* >page
+        mark=$(sed -nE 's/^ *16 .* [0-9.]+([~?]?)$/\1/p' table)
+        verdict=$(sed -nE 's/.*last validation loss +\|.*\| *([^|]*[^ |]) *\|$/\1/p' page | tail -n 1)
+        verdicts+="$mark;$verdict, "
+        case $verdict in
+        lower | higher | "no difference in any pair") [ "$mark" = "" ] ;;
+        "~ not decided"*) [ "$mark" = "~" ] || [ "$mark" = "?" ] ;;
+        *) false ;;
+        esac || { echo "$differences: '$mark', '$verdict'"; return 1; }
+    done
+    echo "$verdicts"
+    grep -q '^?;~ not decided; about 6 pairs would be needed, ;lower, ;lower, ~;' <<<"$verdicts"
+}
