@@ -271,6 +271,7 @@ static int time_to_target(char **operands, int count, struct dt_buffer *out, str
         if ((rc = dt_run_metrics_read(&m, operands[1 + names_read], err)) < 0)
             break;
         struct dt_curve smooth = dt_curve_smooth(&m.train);
+        smooth.count -= dt_curve_reach(smooth.count); /* the last means are over few points */
         warn_of_losses_left_out(&m, 1);
         rc = reached(m.valid.count > 0 ? &m.valid : &smooth, m.name, &values[names_read], err);
         names[names_read] = rc == 0 ? dt_strdup(m.name) : NULL;

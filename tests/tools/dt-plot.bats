@@ -417,6 +417,9 @@ END
     grep -qE '^tale +\|#{40} 100$' "$T/a.txt"
     dt-plot target --target 2 --x time "$T/run" "$T/slow" | grep -qE '^tale +\|#+ 20$'
     dt-plot target --target 0.5 "$T/run" | grep -qE '^tale +\| -$'
+    # one low loss at the end is not the mean
+    for s in $(seq 200); do echo "{\"step\":$s,\"loss\":$((s == 200 ? 2 : 4 + s % 2 * 2))}"; done >"$T/m"
+    dt-plot target --target 3 "$T/m" | grep -qE '^m +\| -$'
     run dt-plot target "$T/run"
     [ "$status" -eq 2 ]
 }
