@@ -170,6 +170,8 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
             peak.speed * 1e-9, dt_dtype_names[s->training.precision], peak.origin,
             (double)f.parameters * 1e-6, trained, dt_progress_bytes((double)f.memory.total, memory),
             f.train_tokens, f.val_tokens, lacks, f.first_step > 0 ? "; resumed" : "");
+    if (!f.has_tokenizer)
+        fprintf(stderr, "tokenizer   none (-t): dt-generate and dt-eval will need theirs\n");
     if (f.first_step >= f.max_steps)
         fprintf(stderr, "steps       all %ld were done before\n", f.max_steps);
     else

@@ -65,6 +65,7 @@ void dt_training_facts(const struct dt_training *t, struct dt_training_facts *fa
         .tokens = dt_batch_samples(&t->settings, t->settings.training.max_steps) * (double)tokens,
         .first_step = t->first_step,
         .max_steps = t->settings.training.max_steps,
+        .has_tokenizer = t->tokenizer_path != NULL,
         .lost_lines = t->lost_lines,
         .damaged = t->damaged.data ? t->damaged.data : "",
         .damaged_metrics = t->metrics.damaged,

@@ -84,6 +84,7 @@ struct dt_training_facts {
     uint64_t tokens_per_step;          /* of the largest step, with a batch ramp */
     double tokens;                     /* of the whole run, which may exceed 64 bits */
     long first_step, max_steps;        /* first_step > 0: resumed */
+    bool has_tokenizer;                /* checkpoints have one */
     long lost_lines; /* lines of metrics.jsonl up to first_step that were written and are missing */
     const char *damaged;  /* why newer checkpoints were passed over, a line each; or "" */
     long damaged_metrics; /* lines of metrics.jsonl that were not JSON and were removed */

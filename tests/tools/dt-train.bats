@@ -32,6 +32,7 @@ train() {
     grep -qE '^parameters [0-9a-f]{16}$' out
     grep -qE '^engine +cpu, .*, 2 threads, GEMM peak [0-9]+ GFLOP/s of fp32 measured now$' messages
     grep -qE '^step 60 .*validation [0-9.]+ ' messages
+    refute grep -q '^tokenizer ' messages
     [ "$(ls run)" = "$(printf 'latest\nmetrics.jsonl\nstep-00000020\nstep-00000040\nstep-00000060')" ]
     [ "$(readlink run/latest)" = step-00000060 ]
     cmp run/latest/tokenizer.json "$tok"
@@ -126,6 +127,7 @@ train() {
     refute grep -q val_loss run/metrics.jsonl
     grep -q "^data .*, 0 for validation (no split 'val')$" said
     grep -qE '^step [0-9]+ +loss [0-9.]+  [0-9]+ tokens/s' said
+    grep -q '^tokenizer   none (-t): ' said
     dt-train "${small[@]}" -o run all.dts 2>said
     grep -qE '^steps       all [0-9]+ were done before$' said
 }
