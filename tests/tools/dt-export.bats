@@ -378,6 +378,16 @@ spoilt() {
     diff ours theirs
 }
 
+@test "the Python lines of dt-tutorial(7) give the text of dt-generate" {
+    need_python torch transformers
+    dt-export -m gpt2/latest -o exported
+    sed -n '/^from transformers import/,/^print/p' "$ROOT/man/man7/dt-tutorial.7" >lines.py
+    "$PYTHON" lines.py >theirs
+    dt-generate -m gpt2/latest -p "One day" -n 40 --temperature 0 >ours
+    sed 's/<|endoftext|>//g' theirs | diff ours -
+    [ "$(grep -o '^<|endoftext|>' theirs)" = "<|endoftext|>" ]
+}
+
 @test "llama.cpp splits text as the tokenizer of an export does" {
     need_python tokenizers llama_cpp
     local pairs=()
