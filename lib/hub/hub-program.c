@@ -66,9 +66,10 @@ static int download(const struct dt_hub_name *n, const char *file, const char *p
         *commit = commit_of(&output);
     dt_buffer_release(&output);
     if (rc == DT_EMISSING)
-        return dt_fail(err, DT_EMISSING,
-                       "hf://%s: built without libcurl, and the program hf is missing: install "
-                       "libcurl4-openssl-dev and build dt again, or install huggingface_hub",
+        return dt_fail(err, DT_EIO,
+                       "hf://%s: built without libcurl (make deps-track, or install "
+                       "libcurl4-openssl-dev; then make), and the program hf is missing (install "
+                       "huggingface_hub)",
                        n->repository);
     if (rc < 0 || *commit == NULL)
         return dt_fail(err, DT_EIO, "hf://%s: '%s' failed", n->repository, arguments[0]);

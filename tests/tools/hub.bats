@@ -259,7 +259,11 @@ END
     rm engines/http.so
     DT_ENGINES=$T/engines run text hf://owner/whole
     assert_one_line_error dt-generate
-    [[ "$output" == *"built without libcurl, and the program hf is missing"* ]]
+    [[ "$output" == *"built without libcurl (make deps-track, or install libcurl4-openssl-dev; then make), and the program hf is missing"* ]]
+    text hf://owner/whole >expected
+    DT_ENGINES=$T/engines text hf://owner/whole 2>err | cmp - expected
+    grep -q "the program hf is missing.*: using the commit $commit of the cache" err
+    rm -r home
     cat >bin/hf <<END
 #!/bin/sh
 echo "\$@" >>"$T/arguments"
