@@ -365,6 +365,7 @@ int dt_cleaner_new(struct dt_cleaner **result, const struct dt_clean_options *op
                         options->dedup_part == DT_DEDUP_LINES ? "duplicate-lines"
                                                               : "duplicate-paragraphs");
     c->statistics.words = words_of(c);
+    c->statistics.only_empty = options->min_chars == 1;
     c->statistics.identifier = options->identifier ? dt_classifier_hash(options->identifier) : 0;
     c->pool = dt_pool_on(dt_documents_threads(in), clean_batch, c);
     *result = c;

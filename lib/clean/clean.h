@@ -31,6 +31,7 @@ struct dt_clean_statistics {
     uint64_t bytes_in, bytes_out;                 /* of text, before and after */
     struct dt_rule_count rules[DT_RULES_MAX + 3]; /* in the order in which they apply */
     int rule_count;
+    bool only_empty;      /* min-chars is 1 */
     uint64_t dedup_bytes; /* memory that holds the hashes; 0 without deduplication */
     const char *words;    /* what finds words in scripts without blanks: "ICU 72.1" */
     uint64_t identifier;  /* hash of the model that identified languages; 0: none did */

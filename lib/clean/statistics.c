@@ -69,6 +69,13 @@ static int rank(const struct dt_clean_statistics *s, int rule)
     return before;
 }
 
+/* A rule's name for a person, who has not set min-chars. */
+static const char *name_of(const struct dt_clean_statistics *s, int rule)
+{
+    const char *name = s->rules[rule].name;
+    return s->only_empty && strcmp(name, "min-chars") == 0 ? "empty" : name;
+}
+
 /* The rules that dropped most, in order, and the sum of the others. */
 void dt_clean_statistics_text(const struct dt_clean_statistics *s, struct dt_buffer *text)
 {
@@ -82,7 +89,7 @@ void dt_clean_statistics_text(const struct dt_clean_statistics *s, struct dt_buf
         others += shown ? 0 : dropped;
         if (!shown)
             continue;
-        dt_buffer_printf(text, "%s%llu %s", before, (unsigned long long)dropped, s->rules[i].name);
+        dt_buffer_printf(text, "%s%llu %s", before, (unsigned long long)dropped, name_of(s, i));
         before = ", ";
     }
     if (others > 0)

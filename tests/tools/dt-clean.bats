@@ -120,6 +120,9 @@ text_of() {
     printf 'a\n\n' >in
     [ "$(dt-clean -q --from lines in | wc -l)" -eq 1 ]
     [ "$(dt-clean -q --from lines --min-chars 0 in | wc -l)" -eq 2 ]
+    dt-clean --from lines --stats s -o out in 2>err
+    [[ "$(cat err)" == *"2 in, 1 out (dropped: 1 empty)"* ]]
+    [ "$(jq -c '[.rules[] | select(.dropped > 0) | .rule]' s)" = '["min-chars"]' ]
 }
 
 @test "deduplication keeps the first of equal texts, after cleaning" {
