@@ -31,8 +31,9 @@ static struct {
 } opt = {.device = "cpu", .output = "-", .batch = 16, .seed = 12345, .shots = -1, .rate = 0.15};
 
 static const struct dt_option options[] = {
-    {"model", 'm', DT_OPTION_LIST, &opt.models, "DIR",
-     "score the model in DIR; several are compared with the first", .reads = true},
+    {"model", 'm', DT_OPTION_LIST, &opt.models, "MODEL",
+     "directory or GGUF file of the model to score; several are compared with the first",
+     .reads = true},
     {"adapter", 0, DT_OPTION_STRING, &opt.adapter, "DIR",
      "with the low-rank adapter in DIR; of one model", .reads = true},
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",

@@ -50,8 +50,8 @@ static struct {
                  .length_penalty = 1}};
 
 static const struct dt_option options[] = {
-    {"model", 'm', DT_OPTION_STRING, &opt.model, "DIR", "use the model in DIR", .required = true,
-     .reads = true},
+    {"model", 'm', DT_OPTION_STRING, &opt.model, "MODEL", "directory or GGUF file of the model",
+     .required = true, .reads = true},
     {"adapter", 0, DT_OPTION_STRING, &opt.adapter, "DIR", "with the low-rank adapter in DIR",
      .reads = true},
     {"tokenizer", 't', DT_OPTION_STRING, &opt.tokenizer, "FILE",
