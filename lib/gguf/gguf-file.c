@@ -59,10 +59,25 @@ bool dt_gguf_text_is(struct dt_gguf_text a, const char *b)
     return a.size == strlen(b) && memcmp(a.data, b, a.size) == 0;
 }
 
+/* No file of another type is opened, as a writer of a FIFO may wait for its reader. */
+static bool begins_as_gguf(const char *path)
+{
+    struct dt_error ignored;
+    char magic[4];
+    if (!dt_file_is_regular(path))
+        return false;
+    int fd = dt_file_open(path, &ignored);
+    bool begins = fd >= 0 && pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
+                  memcmp(magic, "GGUF", sizeof magic) == 0;
+    if (fd >= 0)
+        close(fd);
+    return begins;
+}
+
 bool dt_gguf_file_is_named(const char *path)
 {
     size_t n = strlen(path), m = strlen(DT_GGUF_SUFFIX);
-    return n > m && strcmp(path + n - m, DT_GGUF_SUFFIX) == 0;
+    return (n > m && strcmp(path + n - m, DT_GGUF_SUFFIX) == 0) || begins_as_gguf(path);
 }
 
 /* --- values -----------------------------------------------------------------------------------*/

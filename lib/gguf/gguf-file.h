@@ -79,7 +79,7 @@ struct dt_gguf_file {
     uint64_t value_count, tensor_count;
 };
 
-/* Whether a path names a GGUF file: its suffix. */
+/* Whether a path names a GGUF file: by its suffix, or by the first bytes of a regular file. */
 bool dt_gguf_file_is_named(const char *path);
 
 /* Close with dt_gguf_file_close. */

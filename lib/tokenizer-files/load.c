@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/program.h"
+#include "gguf/gguf-file.h"
 #include "tokenizer-files/tokenizer-file.h"
 #include "tokenizer-files/tokenizer-files.h"
 
@@ -132,6 +133,8 @@ static int load_file(struct dt_tokenizer **t, const char *path, const struct dt_
             return kinds[i].load(t, path, pattern, err);
     if (is_versioned_model(path))
         return dt_tokenizer_load_model(t, path, pattern, err);
+    if (dt_gguf_file_is_named(path))
+        return dt_tokenizer_load_gguf(t, path, pattern, err);
     return dt_tokenizer_load_json(t, path, pattern, err);
 }
 
