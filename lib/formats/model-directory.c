@@ -124,9 +124,39 @@ int dt_model_verify(const char *directory, struct dt_error *err)
     return there > 0 ? dt_directory_manifest_verify(directory, DT_MANIFEST_FILE, err) : there;
 }
 
+/* The name of a repository on Hugging Face's hub that a path looks like, OWNER/NAME or its URL,
+ * with "hf://"; or NULL. Owned by the caller. */
+static char *hub_name(const char *path)
+{
+    static const char url[] = "https://huggingface.co/",
+                      plain[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    bool is_url = strncmp(path, url, sizeof url - 1) == 0;
+    const char *owner = is_url ? path + sizeof url - 1 : path;
+    size_t n = strspn(owner, plain), m = owner[n] == '/' ? strspn(owner + n + 1, plain) : 0;
+    char *above = dt_strndup(owner, n);
+    bool is_name =
+        n > 0 && m > 0 && (is_url || (owner[n + 1 + m] == '\0' && !dt_file_is_directory(above)));
+    free(above);
+    return is_name ? dt_asprintf("hf://%.*s", (int)(n + 1 + m), owner) : NULL;
+}
+
+static int refuse_missing(const char *path, struct dt_error *err)
+{
+    char *hub = hub_name(path);
+    int rc = dt_fail(err, DT_EMISSING, "cannot open '%s': No such file or directory%s%s", path,
+                     hub ? "; the model of Hugging Face's hub is " : "", hub ? hub : "");
+    free(hub);
+    return rc;
+}
+
 /* A common mistake: the directory of a run, whose models are in subdirectories. */
 static int refuse(const char *path, struct dt_error *err)
 {
+    mode_t mode;
+    int there = dt_file_look(path, &mode, err);
+    if (there <= 0)
+        return there < 0 ? there : refuse_missing(path, err);
     char *latest = dt_path_join(path, "latest"), *below = dt_path_join(latest, DT_CONFIG_FILE);
     int rc = dt_foreign_weights_refuse(path, err);
     if (rc == 0 && (rc = dt_file_probe(below, err)) >= 0)

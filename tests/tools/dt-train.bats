@@ -672,7 +672,7 @@ EOF
     [[ "$output" == *"copy"*"model.safetensors"* ]]
     run dt-train -q --init-from nowhere -o tuned2 "$data"
     assert_one_line_error dt-train
-    [[ "$output" == *"nowhere: is not a directory with a model"* ]]
+    [[ "$output" == *"cannot open 'nowhere': No such file or directory" ]]
 }
 
 @test "--init-from: settings apply, or are refused by name" {
