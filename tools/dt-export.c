@@ -179,6 +179,8 @@ static int read_tokenizer(struct included *t, const struct dt_model *m, struct d
                                             : dt_json_read(t->path, &t->json, err);
     if (rc == 0 && continues(&m->config))
         frame_texts(t, tokenizer);
+    if (rc == 0 && !t->own)
+        dt_tokenizer_warn_of_other(tokenizer, t->path, opt.models.items[0]);
     dt_tokenizer_free(tokenizer);
     return rc;
 }
@@ -283,8 +285,9 @@ static int check_directory(struct dt_error *err)
     free(config);
     if (model < 0 || adapter < 0)
         return model < 0 ? model : adapter;
-    return model || adapter ? dt_fail(err, DT_EINVALID, "%s: holds %s already", opt.output,
-                                      model ? "a model" : "an adapter")
+    return model || adapter ? dt_fail(err, DT_EINVALID,
+                                      "%s: holds %s already: remove it, or name another --output",
+                                      opt.output, model ? "a model" : "an adapter")
                             : 0;
 }
 
@@ -298,10 +301,6 @@ static int write_directory(const struct dt_model *m, const struct dt_export_requ
     rc = rc < 0 ? rc : format->write(m, r, err);
     if (rc < 0)
         remove_directory();
-    else if (t->path == NULL)
-        dt_program_warn("%s: written without a tokenizer, because the model comes without one; "
-                        "--tokenizer FILE adds one",
-                        opt.output);
     return rc;
 }
 
@@ -357,6 +356,10 @@ static int write_model(const struct dt_model *m, const struct included *t, struc
     if (rc == 0)
         rc =
             format->suffix ? format->write(m, &request, err) : write_directory(m, &request, t, err);
+    if (rc == 0 && t->path == NULL)
+        dt_program_warn("%s: written without a tokenizer, because the model comes without one; "
+                        "--tokenizer FILE adds one",
+                        opt.output);
     dt_labels_release(&labels);
     dt_buffer_release(&name);
     free(path);

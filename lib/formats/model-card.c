@@ -2,10 +2,12 @@
 #include "formats/model-card.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "unicode/utf8.h"
 
 static const char *text_of(struct json_object *object, const char *name)
 {
@@ -50,13 +52,26 @@ static void add_record(struct dt_buffer *card, struct json_object *record)
     dt_buffer_add_char(card, '\n');
 }
 
+/* The title: the last component of the directory's path. */
+static void add_name(struct dt_buffer *card, const char *directory)
+{
+    char *path = realpath(directory, NULL);
+    const char *name = path ? dt_path_base(path) : "";
+    struct dt_buffer text = DT_BUFFER_EMPTY;
+    dt_utf8_repair(name, strlen(name), &text);
+    dt_buffer_add_char(&text, '\0');
+    add_plain(card, *text.data ? text.data : "Model");
+    dt_buffer_release(&text);
+    free(path);
+}
+
 int dt_model_card_write(const char *directory, const struct dt_model_config *config,
                         struct json_object *records, struct dt_error *err)
 {
     static const char head[] = "---\nlibrary_name: transformers\npipeline_tag: ";
+    static const char tags[] = "\ntags:\n- dt\n---\n\n# ";
     static const char text[] =
-        "\ntags:\n- dt\n---\n\n# Model\n\n"
-        "Exported by dt. Add what only you know: license, language, intended use.\n\n"
+        "\n\nExported by dt. Add what only you know: license, language, intended use.\n\n"
         "## Lineage\n\nThe commands that led to this model, oldest first; `dt-verify replay` runs "
         "them again.\n";
     struct dt_buffer card = DT_BUFFER_EMPTY;
@@ -64,6 +79,8 @@ int dt_model_card_write(const char *directory, const struct dt_model_config *con
     dt_buffer_add_string(&card, config->num_labels > 0       ? "text-classification"
                                 : dt_model_is_masked(config) ? "fill-mask"
                                                              : "text-generation");
+    dt_buffer_add_string(&card, tags);
+    add_name(&card, directory);
     dt_buffer_add_string(&card, text);
     for (size_t i = 0; i < json_object_array_length(records); i++)
         add_record(&card, json_object_array_get_idx(records, i));

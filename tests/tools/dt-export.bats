@@ -268,8 +268,8 @@ spoilt() {
 @test "invalid operands and options are refused, and no file is left" {
     run dt-export -m gpt2/latest -o gpt2/latest
     assert_one_line_error dt-export
-    [[ "$output" == *"holds a model already" ]]
-    for path in nowhere docs.jsonl .; do
+    [[ "$output" == *"holds a model already: remove it, or name another --output" ]]
+    for path in docs.jsonl .; do
         run dt-export -m $path -o out
         assert_one_line_error dt-export
         [ "$output" = "dt-export: $path: is not a directory with a model" ]
@@ -376,6 +376,42 @@ spoilt() {
     done >ours
     "$PYTHON" "$ROOT/tests/oracles/default_text_oracle.py" "Once upon" 24 "${models[@]}" >theirs
     diff ours theirs
+}
+
+@test "an owner and name, or a URL, of the hub is named with hf://" {
+    for path in openai-community/gpt2 https://huggingface.co/openai-community/gpt2{,/tree/main}; do
+        for call in "dt-generate -p a" "dt-export -o out" "dt-eval perplexity docs.jsonl"; do
+            run $call -m $path
+            assert_one_line_error "${call%% *}"
+            [[ "$output" == *"cannot open '$path': "*"the model of Hugging Face's hub is hf://openai-community/gpt2" ]] || { echo "$output"; return 1; }
+        done
+    done
+    run dt-export -m gpt2/none -o out
+    [ "$output" = "dt-export: cannot open 'gpt2/none': No such file or directory" ]
+}
+
+@test "a GGUF file is known by its first bytes, too" {
+    dt-export -m gpt2/latest --to gguf -o m.gguf
+    cp m.gguf named
+    [ "$(dt-generate -m named -p Once -n 5)" = "$(dt-generate -m m.gguf -p Once -n 5)" ]
+    dt-export -m named -o back
+    cmp back/model.safetensors gpt2/latest/model.safetensors
+    cmp <(dt-tokenize -q -t named docs.jsonl --ids) <(dt-tokenize -q -t tok.json docs.jsonl --ids)
+}
+
+@test "an export warns of a tokenizer that is not there or not the model's" {
+    dt-export -m gpt2/latest -t tok.json -o same 2>err
+    [ ! -s err ]
+    dt-vocab -s 290 -o other.json docs.jsonl
+    dt-export -m gpt2/latest -t other.json -o other 2>err
+    grep -q 'other.json is not the tokenizer in gpt2/latest: the model may take its ids for other tokens' err
+    cp -rL gpt2/latest bare
+    rm -r bare/tokenizer.json bare/trainer
+    for to in hf gguf; do
+        dt-export -m bare --to $to -o bare.$to 2>err
+        grep -qx "dt-export: bare.$to: written without a tokenizer, because the model comes without one; --tokenizer FILE adds one" err
+    done
+    grep -qx '# same' same/README.md
 }
 
 @test "the Python lines of dt-tutorial(7) give the text of dt-generate" {
@@ -623,6 +659,8 @@ END
         touch $name
         refused $name "convert them with: python3 -c \"import torch, safetensors.torch as s; w=torch.load('$name'"
     done
+    run dt-generate -m none.bin -t tok.json -p a
+    [ "$output" = "dt-generate: cannot open 'none.bin': No such file or directory" ]
     touch "a'b.pt"
     refused "a'b.pt" "torch.load('PATH'"
     mkdir adapter

@@ -161,7 +161,7 @@ loss_falls() { # of the ten last steps, below that of the ten first
     dt-export -m run/latest --unmerged -o alone
     for to in alone "$base"; do
         run -1 dt-export -m run/latest $([ "$to" = alone ] || echo --unmerged) -o "$to"
-        [[ $output == *": holds "*" already" ]]
+        [[ $output == *": holds "*" already: "* ]]
     done
     cp -rL "$base" both
     cp alone/adapter* both
@@ -193,7 +193,7 @@ loss_falls() { # of the ten last steps, below that of the ten first
     dt-export -m run/latest --unmerged -o alone
     run dt-export -m run/latest --unmerged -o alone
     assert_one_line_error dt-export
-    [[ "$output" == *"alone: holds an adapter already" ]]
+    [[ "$output" == *"alone: holds an adapter already: remove it, or name another --output" ]]
     run dt-export -m "$base" --unmerged -o other
     assert_one_line_error dt-export
     [[ "$output" == *": has no adapter" ]]
