@@ -549,6 +549,17 @@ static int fail(const struct dt_error *err)
     return status_of(err);
 }
 
+/* A run among the shards of its data would go with them when they are made again. */
+static void refuse_shards(const char *output)
+{
+    char *index = dt_asprintf("%s/index.json", output);
+    if (access(index, F_OK) == 0)
+        dt_program_usage("--output '%s' holds the shards of a data set: a run needs a directory of "
+                         "its own",
+                         output);
+    free(index);
+}
+
 /* Options that are absent come from the settings. */
 static void take_operands(struct dt_settings *s, int count, char **operands)
 {
@@ -560,6 +571,8 @@ static void take_operands(struct dt_settings *s, int count, char **operands)
         opt.resume = resumes ? resume_from : "auto";
     if (opt.output == NULL && !opt.dry_run)
         dt_program_usage("option --output is required");
+    if (opt.output && !opt.dry_run)
+        refuse_shards(opt.output);
     if (opt.init_from && s->model.lora.rank == 0 && strcmp(opt.resume, "auto") != 0 &&
         strcmp(opt.resume, "none") != 0)
         dt_program_usage("--resume '%s' and --init-from exclude each other: a resumed run has "

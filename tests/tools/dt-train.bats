@@ -43,6 +43,13 @@ train() {
     grep -q "^dt-train" run/latest/trainer/lineage.txt
 }
 
+@test "a run is not written among shards" {
+    cp -r "$data" shards
+    run -2 dt-train -j 1 "${small[@]}" -o shards shards
+    [[ "$output" == *"--output 'shards' holds the shards of a data set: a run needs a directory of its own"* ]]
+    diff -r "$data" shards
+}
+
 @test "a run chooses its number of threads unless -j or OMP_NUM_THREADS gives it" {
     dt-train "${small[@]}" -o chosen "$data" >out 2>messages
     grep -q "^engine .* up to $(nproc) threads" messages
