@@ -165,11 +165,13 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
     fprintf(stderr,
             "engine      %s, %s, %s%d threads, GEMM peak %.0f GFLOP/s of %s %s\n"
             "model       %.2f M parameters%s, %s with gradients, moments and activations\n"
-            "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s%s\n",
+            "data        %" PRIu64 " training tokens, %" PRIu64 " for validation%s\n",
             dev->engine->name, dev->isa, dev->chooses_threads ? "up to " : "", dev->threads,
             peak.speed * 1e-9, dt_dtype_names[s->training.precision], peak.origin,
             (double)f.parameters * 1e-6, trained, dt_progress_bytes((double)f.memory.total, memory),
-            f.train_tokens, f.val_tokens, lacks, f.first_step > 0 ? "; resumed" : "");
+            f.train_tokens, f.val_tokens, lacks);
+    if (*f.resumed)
+        fprintf(stderr, "resumed     from %s\n", f.resumed);
     if (!f.has_tokenizer)
         fprintf(stderr, "tokenizer   none (-t): dt-generate and dt-eval will need theirs\n");
     if (f.first_step >= f.max_steps)

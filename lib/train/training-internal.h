@@ -141,6 +141,7 @@ struct dt_training {
     bool parent_is_scaled;      /* it has a loss scale */
     struct json_object *branch; /* what the branch changes, for lineage and metrics; or NULL */
     char *first_stage;          /* of data.stages; NULL: none */
+    char *resumed;              /* the checkpoint that this process began from; NULL: none */
     struct dt_buffer damaged;   /* why newer checkpoints were passed over, a line each */
     int lock;                   /* file descriptor of the run directory, with flock */
     uint64_t origin;            /* hash of the parameters of --init-from; 0: none */

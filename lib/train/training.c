@@ -36,6 +36,7 @@ void dt_training_free(struct dt_training *t)
     dt_labels_release(&t->labels);
     dt_buffer_release(&t->line);
     dt_buffer_release(&t->damaged);
+    free(t->resumed);
     json_object_put(t->branch);
     free(t->parent);
     free(t->first_stage);
@@ -67,6 +68,7 @@ void dt_training_facts(const struct dt_training *t, struct dt_training_facts *fa
         .max_steps = t->settings.training.max_steps,
         .has_tokenizer = t->tokenizer_path != NULL,
         .lost_lines = t->lost_lines,
+        .resumed = t->resumed ? t->resumed : "",
         .damaged = t->damaged.data ? t->damaged.data : "",
         .damaged_metrics = t->metrics.damaged,
     };

@@ -86,6 +86,7 @@ struct dt_training_facts {
     long first_step, max_steps;        /* first_step > 0: resumed */
     bool has_tokenizer;                /* checkpoints have one */
     long lost_lines; /* lines of metrics.jsonl up to first_step that were written and are missing */
+    const char *resumed;  /* the checkpoint that training goes on from; or "" */
     const char *damaged;  /* why newer checkpoints were passed over, a line each; or "" */
     long damaged_metrics; /* lines of metrics.jsonl that were not JSON and were removed */
 };

@@ -43,6 +43,13 @@ train() {
     grep -q "^dt-train" run/latest/trainer/lineage.txt
 }
 
+@test "the checkpoint that a run resumes from is named" {
+    dt-train -j 1 "${small[@]}" --set training.max_steps=40 -o run "$data" >out 2>messages
+    refute grep -q '^resumed' messages
+    dt-train -j 1 "${small[@]}" -o run "$data" >out 2>messages
+    grep -qx 'resumed     from run/step-00000040' messages
+}
+
 @test "a run is not written among shards" {
     cp -r "$data" shards
     run -2 dt-train -j 1 "${small[@]}" -o shards shards
