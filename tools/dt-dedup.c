@@ -50,7 +50,8 @@ static const struct dt_option options[] = {
      "input format: auto (default), jsonl, csv, text and others, see dt-documents(5)",
      .choices = dt_document_formats},
     {"separator", 0, DT_OPTION_STRING, &opt.separator, "TEXT",
-     "documents end with this line, or with --from split with this text"},
+     "documents end with this line, or with --from split with this text; '' with --from sep: at "
+     "empty lines"},
     {"field", 0, DT_OPTION_STRING, &opt.field, "NAME",
      "JSON member, path a.b or column with the text (default text)"},
     DT_READING_OPTIONS(opt.reading),

@@ -75,7 +75,8 @@ static const struct dt_option options[] = {
      "input format: auto (default), jsonl, csv, text and others, see dt-documents(5)",
      .choices = dt_document_formats},
     {"separator", 0, DT_OPTION_STRING, &opt.separator, "TEXT",
-     "documents end with this line, or with --from split with this text"},
+     "documents end with this line, or with --from split with this text; '' with --from sep: at "
+     "empty lines"},
     DT_READING_OPTIONS(opt.reading),
     {"allow-empty", 0, DT_OPTION_FLAG, &opt.allow_empty, NULL,
      "the input may have no documents, as a part of others"},

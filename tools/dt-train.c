@@ -146,6 +146,8 @@ static int print_places(struct dt_error *err)
 
 static struct dt_peak peak; /* of this rank's device */
 
+#define MANY_EPOCHS 20 /* more: prints a line */
+
 static void print_facts(const struct dt_training *trainer, const struct dt_device *dev,
                         const struct dt_settings *s)
 {
@@ -179,6 +181,10 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
     else
         fprintf(stderr, "steps       %ld to %ld of %" PRIu64 " tokens, %.2f epochs in all\n",
                 f.first_step + 1, f.max_steps, f.tokens_per_step,
+                f.tokens / (double)f.train_tokens);
+    if (f.first_step < f.max_steps && f.tokens > MANY_EPOCHS * (double)f.train_tokens)
+        fprintf(stderr,
+                "repeated    training reads the data %.0f times, and may learn them by heart\n",
                 f.tokens / (double)f.train_tokens);
 }
 
@@ -231,6 +237,16 @@ static void warn_of_peak(const struct dt_step_report *r)
 
 #define SLOW 1.5 /* times the median of all ranks: prints a line */
 
+/* Whether no line has named the rank yet, or with a factor of up to half; metrics.jsonl has all. */
+static bool is_news(int rank, double factor)
+{
+    static double told[1024]; /* ranks beyond share */
+    double *last = &told[rank % 1024];
+    bool news = factor > SLOW && factor >= 2 * *last;
+    *last = news ? factor : *last;
+    return news;
+}
+
 static void show(struct dt_progress *progress, const struct dt_step_report *r, long max_steps,
                  double started, long first_step)
 {
@@ -250,7 +266,7 @@ static void show(struct dt_progress *progress, const struct dt_step_report *r, l
         dt_program_warn("step %ld: %s; training continues, the last checkpoint stays", r->step,
                         r->save_error.text);
     }
-    if (!opt.quiet && r->slowest_factor > SLOW && !r->crowded) {
+    if (!opt.quiet && !r->crowded && is_news(r->slowest_rank, r->slowest_factor)) {
         dt_progress_clear(progress);
         dt_program_warn(
             "step %ld: rank %d computes %.1f times as long as others, which wait for it", r->step,
@@ -523,6 +539,16 @@ static int status_of(const struct dt_error *err)
     return err->code == DT_ESTALLED || (has_begun && err->code == DT_EIO) ? MAY_PASS : 1;
 }
 
+/* A rank that is lost leaves nothing to do but to start all again. */
+static void say_what_resumes(const struct dt_error *err)
+{
+    char *latest = dt_path_join(opt.output, "latest");
+    if (has_begun && dt_comm_size(world) > 1 && status_of(err) == MAY_PASS &&
+        access(latest, F_OK) == 0)
+        dt_program_warn("the same command resumes from the newest checkpoint, %s", latest);
+    free(latest);
+}
+
 /* Reports the error and ends all ranks. Rank 0 reports first: an error on which ranks have agreed
  * is printed by it alone. After a timeout each rank reports, since each knows which rank it waits
  * for. */
@@ -539,6 +565,8 @@ static int fail(const struct dt_error *err)
         report_as_rank(err);
     else if (leads())
         dt_program_report(err);
+    if (leads())
+        say_what_resumes(err);
     if (err->agreed && dt_comm_barrier(world, &ignored) == 0) {
         /* all ranks arrive here after rank 0 has printed */
     } else if (stalled || !leads()) {

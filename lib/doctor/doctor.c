@@ -320,8 +320,8 @@ static void check_module(struct report *r)
         add(r, STATE_OK, "Python's dt", "%s", line);
     else
         add(r, STATE_ABSENT, "Python's dt",
-            "tokenizer, loader and metrics from Python: set PYTHONPATH to dt's folder python, or "
-            "install the wheel: dt-python(7)");
+            "tokenizer, loader and metrics from Python: install the wheel of make wheel, or set "
+            "PYTHONPATH to the folder python of dt's source tree: dt-python(7)");
 }
 
 /* What the shell runs as dt-train. */

@@ -55,7 +55,7 @@ const char *dt_documents_check(int format, const char *separator)
     if (cuts && separator == NULL)
         return "--from sep and --from split need a --separator";
     if (separator && *separator == '\0' && format != DT_DOCUMENT_FORMAT_SEPARATOR)
-        return "an empty --separator, for documents between empty lines, goes with --from sep only";
+        return "an empty --separator, for documents between empty lines, needs --from sep";
     if (separator && strchr(separator, '\n'))
         return "--separator takes one line";
     return NULL;

@@ -491,7 +491,7 @@ int dt_training_start(struct dt_training *t, struct dt_error *err)
         dt_lineage_set(o->lineage, "branch", json_object_get(t->branch));
     int rc = *checkpoint ? resume_from(t, checkpoint, err) : begin_new(t, err);
     free(t->resumed);
-    t->resumed = *checkpoint ? dt_strdup(checkpoint) : NULL;
+    t->resumed = *checkpoint ? dt_path_real(checkpoint) : NULL; /* not: latest */
     rc = rc < 0 ? rc : check_step(t, err);
     t->identity.records = o->lineage ? dt_lineage_records(o->lineage) : NULL;
     t->writer = dt_checkpoint_writer_new(t->run, t->mesh.world, &t->snapshot, &t->identity,

@@ -80,7 +80,7 @@ library() {
     chmod +x python3
     PATH=$PWD:$PATH dt doctor >said
     grep -qE '^ok +python3 +Python 3.11.2$' said
-    grep -qE "^absent +Python's dt +.*: set PYTHONPATH to dt's folder python, or install the wheel: " said
+    grep -qE "^absent +Python's dt +.*: install the wheel of make wheel, or set PYTHONPATH to the folder python of dt's source tree: " said
     LC_ALL=en_US.utf-8 dt doctor >said || true # as setlocale takes it, too
     grep -qE '^ok +locale +en_US.utf-8$' said
 }

@@ -311,6 +311,7 @@ END
 }
 
 @test "wrong usage ends with status 2" {
+    [[ "$(dt-clean --help)" == *"'' with --from sep: at empty lines"* ]]
     printf 'text\n' >in
     for options in "--from nothing" "--from sep" "--separator x --from lines" "--separator=" "--separator= --from split" \
         "--min-chars -1" "--min-chars 5 --max-chars 4" "-j 0" "-j x" "--normalize nfd" \

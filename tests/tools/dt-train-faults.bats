@@ -71,8 +71,16 @@ small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads
         sleep 0.05
         pause=$(awk "BEGIN { print $pause < 20 ? 1.5 * $pause : $pause }")
     done
+    for _ in 1 2 3 4; do # as slow again, which is no news
+        kill -STOP "$slow"
+        sleep $pause
+        kill -CONT "$slow"
+        sleep 0.1
+    done
     kill -TERM "$slow"
     refute wait $job
+    sed -nE 's/.*: rank 1 computes ([0-9.]+) times .*/\1/p' messages >told
+    awk 'NR > 1 && $1 < 1.9 * last { exit 1 } { last = $1 }' told # rounded
     grep -qE "^dt-train: step [0-9]+: rank 1 computes [0-9.]+ times as long as others, which wait for it$" messages
     factor=$(grep -o '"slowest_rank":1,"slowest_factor":[0-9.]*' run/metrics.jsonl | sed 's/.*://' | sort -g | tail -n 1)
     awk -v f="$factor" 'BEGIN { exit !(f > 1.5) }'

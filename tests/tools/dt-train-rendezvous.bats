@@ -172,6 +172,7 @@ ends_with() {
     ends_with 75 "${pids[0]}"
     ends_with 75 "${pids[2]}"
     grep -qE '^dt-train: rank [12] has left$' said.0
+    grep -qx 'dt-train: the same command resumes from the newest checkpoint, run/latest' said.0
     grep -qE '^dt-train: rank 2: rank [01] has left$' said.2
     [ ! -s slept ]
 }

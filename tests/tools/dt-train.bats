@@ -47,7 +47,15 @@ train() {
     dt-train -j 1 "${small[@]}" --set training.max_steps=40 -o run "$data" >out 2>messages
     refute grep -q '^resumed' messages
     dt-train -j 1 "${small[@]}" -o run "$data" >out 2>messages
-    grep -qx 'resumed     from run/step-00000040' messages
+    grep -qx "resumed     from $(realpath run/step-00000040)" messages
+}
+
+@test "many epochs are said in a line, few are not" {
+    (mkdir few && cd few && make_data 10 280 --split val=0.1)
+    dt-train -j 1 "${small[@]}" --set training.max_steps=900 -o many few/data 2>messages >out
+    grep -qE '^repeated    training reads the data [0-9]{2,3} times, and may learn them by heart$' messages
+    dt-train -j 1 "${small[@]}" -o run "$data" >out 2>messages
+    refute grep -q '^repeated' messages
 }
 
 @test "a run is not written among shards" {
