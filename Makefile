@@ -716,19 +716,23 @@ install: all ## install below DESTDIR and PREFIX
 	@for f in $(PROGRAMS); do install -D -m 755 $$f '$(DEST)'/bin/$${f##*/}; done
 	@for f in $(ENGINES); do install -D -m 644 $$f '$(DEST)'/lib/dt/$${f##*/}; done
 	@for f in $(SHARED); do install -D -m 644 $$f '$(DEST)'/lib/$${f##*/} && ln -sfn $${f##*/} '$(DEST)'/lib/libdt.so && \
-	  install -D -m 644 lib/api/dt.h '$(DEST)'/include/dt.h; done
+	  install -D -m 644 lib/api/dt.h '$(DEST)'/include/dt.h && install -d '$(DEST)'/lib/pkgconfig && \
+	  printf '%s\n' 'prefix=$(PREFIX)' 'Name: dt' 'Description: tokenizers, shards and rules of dt' "Version: $$(share/setup/version)" \
+	    'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -ldt' >'$(DEST)'/lib/pkgconfig/dt.pc; done
 	@for f in $(SHARE); do install -D -m $$([ -x share/$$f ] && echo 755 || echo 644) share/$$f '$(DEST)'/share/dt/$$f; done
 	@for f in $(MAN); do install -D -m 644 $$f '$(DEST)'/share/$$f; done
 	@for f in $(TOOLS); do install -D -m 644 share/completions/dt.bash '$(DEST)'/$(BASH_COMPLETIONS)/$$f; done
 	@for f in $(TOOLS); do install -D -m 644 share/completions/dt.fish '$(DEST)'/$(FISH_COMPLETIONS)/$$f.fish; done
 	@install -D -m 644 share/completions/_dt '$(DEST)'/$(ZSH_COMPLETIONS)/_dt
+	@echo "dt is installed in '$(DEST)': programs in '$(DEST)/bin'"
 
 uninstall: ## remove what install put below DESTDIR and PREFIX
 	@rm -f $(PROGRAMS:$B/%='$(DEST)'/%) $(MAN:%='$(DEST)'/share/%)
 	@rm -f $(TOOLS:%='$(DEST)'/$(FISH_COMPLETIONS)/%.fish)
 	@rm -f $(TOOLS:%='$(DEST)'/$(BASH_COMPLETIONS)/%) '$(DEST)'/$(ZSH_COMPLETIONS)/_dt
-	@rm -f '$(DEST)'/lib/$(notdir $(SHARED)) '$(DEST)'/lib/libdt.so '$(DEST)'/include/dt.h
+	@rm -f '$(DEST)'/lib/$(notdir $(SHARED)) '$(DEST)'/lib/libdt.so '$(DEST)'/include/dt.h '$(DEST)'/lib/pkgconfig/dt.pc
 	@rm -rf '$(DEST)'/lib/dt '$(DEST)'/share/dt
+	@echo "dt is removed from '$(DEST)'"
 
 # Links of programs to the libraries beside them work on machines whose C library is not older.
 wheel: $B/wheel/venv/ready ## Python's wheel and sdist of dt-tools, in build/wheel; SUITE=bullseye MACHINE=aarch64

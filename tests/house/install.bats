@@ -5,7 +5,7 @@ load ../helper
 setup() {
     MAKE=(make -s -C "$ROOT" "B=${DT_BUILD:-build}" "DESTDIR=$T/a dir" PREFIX=/opt/dt)
     PREFIX="$T/a dir/opt/dt"
-    "${MAKE[@]}" install
+    "${MAKE[@]}" install >"$T/said"
 }
 
 @test "programs, engines, shared files and pages are installed, and nothing else" {
@@ -31,8 +31,20 @@ setup() {
     run find "$T/a dir" -type f -not -path "$PREFIX/bin/dt*" -not -path "$PREFIX/lib/dt/*.so" \
         -not -path "$PREFIX/share/dt/*" -not -path "$PREFIX/share/bash-completion/completions/dt*" \
         -not -path "$PREFIX/share/fish/vendor_completions.d/dt*.fish" -not -path "$PREFIX/share/zsh/site-functions/_dt" -not -path "$PREFIX/share/man/man?/*" \
-        -not -path "$PREFIX/lib/libdt.so.0" -not -path "$PREFIX/include/dt.h"
+        -not -path "$PREFIX/lib/libdt.so.0" -not -path "$PREFIX/lib/pkgconfig/dt.pc" -not -path "$PREFIX/include/dt.h"
     [ -z "$output" ]
+}
+
+@test "install and uninstall say where to and from where" {
+    [ "$(cat "$T/said")" = "dt is installed in '$PREFIX': programs in '$PREFIX/bin'" ]
+    [ "$("${MAKE[@]}" uninstall)" = "dt is removed from '$PREFIX'" ]
+}
+
+@test "pkg-config finds the library" {
+    command -v pkg-config >/dev/null || skip "pkg-config is not installed"
+    export PKG_CONFIG_PATH="$PREFIX/lib/pkgconfig"
+    [ "$(pkg-config --cflags --libs dt | xargs)" = "-I/opt/dt/include -L/opt/dt/lib -ldt" ]
+    [ "$(pkg-config --modversion dt)" = "$(dt-shard --version | sed -n '1s/.* //p')" ]
 }
 
 @test "installed programs start, wherever the tree is moved" {
