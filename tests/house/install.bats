@@ -47,6 +47,12 @@ setup() {
     [ "$(pkg-config --modversion dt)" = "$(dt-shard --version | sed -n '1s/.* //p')" ]
 }
 
+@test "configurations that dt-launch(7) names are installed" {
+    grep -oE -- '-c [a-z0-9-]+\.yaml' "$ROOT/man/man7/dt-launch.7" | sort -u >"$T/named"
+    [ -s "$T/named" ]
+    while read -r _ file; do [ -e "$PREFIX/share/dt/configs/$file" ]; done <"$T/named"
+}
+
 @test "installed programs start, wherever the tree is moved" {
     mv "$PREFIX" "$T/moved"
     for program in "$T"/moved/bin/*; do
