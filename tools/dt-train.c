@@ -184,7 +184,7 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
                 f.tokens / (double)f.train_tokens);
     if (f.first_step < f.max_steps && f.tokens > MANY_EPOCHS * (double)f.train_tokens)
         fprintf(stderr,
-                "repeated    training reads the data %.0f times, and may learn them by heart\n",
+                "repeated    training reads the data %.0f times, and may memorize it\n",
                 f.tokens / (double)f.train_tokens);
 }
 

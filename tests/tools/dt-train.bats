@@ -53,7 +53,7 @@ train() {
 @test "many epochs are said in a line, few are not" {
     (mkdir few && cd few && make_data 10 280 --split val=0.1)
     dt-train -j 1 "${small[@]}" --set training.max_steps=900 -o many few/data 2>messages >out
-    grep -qE '^repeated    training reads the data [0-9]{2,3} times, and may learn them by heart$' messages
+    grep -qE '^repeated    training reads the data [0-9]{2,3} times, and may memorize it$' messages
     dt-train -j 1 "${small[@]}" -o run "$data" >out 2>messages
     refute grep -q '^repeated' messages
 }
