@@ -2,7 +2,7 @@
 """dt-train on Modal:
 
     modal volume put dt-data shards
-    DT_IMAGE=ghcr.io/example/dt:latest modal run --detach share/cloud/modal_train.py --arguments '-c gpt2.yaml -o run shards'
+    DT_IMAGE=ghcr.io/example/dt:latest modal run --detach share/cloud/modal_train.py --arguments '-c gpt2-124m.yaml -o run shards'
 
 The image is that of make container, in a registry. Paths are those of the volume dt-data. A container
 that is preempted or reaches the time limit writes a checkpoint and ends; Modal starts it again, and
