@@ -584,8 +584,8 @@ static void refuse_shards(const char *output)
 {
     char *index = dt_asprintf("%s/index.json", output);
     if (access(index, F_OK) == 0)
-        dt_program_usage("--output '%s' holds the shards of a data set: a run needs a directory of "
-                         "its own",
+        dt_program_usage("--output '%s' holds the shards of a data set: a run needs another "
+                         "directory",
                          output);
     free(index);
 }

@@ -200,8 +200,7 @@ static void print_candidate(struct dt_buffer *b, int rank, const struct dt_plan 
     char zero[48];
     snprintf(zero, sizeof zero, dt_layout_shard_groups(l) > 1 ? "%ld/%ld" : "%ld", l->zero_stage,
              l->shard);
-    dt_buffer_printf(b,
-                     "%3d %3ld %5ld %3ld %3ld %4s %6d %3ldx%-4ld %-9s %6.2f %8.2f %12.0f %4.1f\n",
+    dt_buffer_printf(b, "%3d %3ld %5ld %3ld %3ld %4s %6d %3ldx%-4ld %-9s %6.2f %8.2f %6.0f %4.1f\n",
                      rank, l->pp, l->dp, l->cp, l->tp, zero, l->pipeline.chunks, l->batch,
                      l->batches, dt_recompute_names[l->recompute], p->sizes.total / GIB,
                      p->step.seconds * 1e3, p->tokens_per_device, 100 * p->mfu);
@@ -212,8 +211,9 @@ void dt_report_search(struct dt_buffer *b, const struct dt_search *s,
 {
     dt_buffer_printf(
         b,
-        "%ld layout%s on %ld device%s of %s, %ld fit, %ld simulated\n\n"
-        "     pp    dp  cp  tp ZeRO chunks batches  recompute    GiB  ms/step tok/s/device  MFU\n",
+        "%ld layout%s on %ld device%s of %s, %ld fit, %ld simulated\n"
+        "tok/s is that of one device\n\n"
+        "     pp    dp  cp  tp ZeRO chunks batches  recompute    GiB  ms/step  tok/s  MFU\n",
         s->tried, s->tried == 1 ? "" : "s", devices, devices == 1 ? "" : "s", r->cluster->name,
         s->fitting, s->simulated);
     for (int i = 0; i < s->count; i++)

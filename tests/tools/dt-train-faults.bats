@@ -71,7 +71,7 @@ small=(--set model.hidden_size=32 --set model.num_layers=4 --set model.num_heads
         sleep 0.05
         pause=$(awk "BEGIN { print $pause < 20 ? 1.5 * $pause : $pause }")
     done
-    for _ in 1 2 3 4; do # as slow again, which is no news
+    for _ in 1 2 3 4; do # as slow again: no line
         kill -STOP "$slow"
         sleep $pause
         kill -CONT "$slow"

@@ -61,7 +61,7 @@ train() {
 @test "a run is not written among shards" {
     cp -r "$data" shards
     run -2 dt-train -j 1 "${small[@]}" -o shards shards
-    [[ "$output" == *"--output 'shards' holds the shards of a data set: a run needs a directory of its own"* ]]
+    [[ "$output" == *"--output 'shards' holds the shards of a data set: a run needs another directory"* ]]
     diff -r "$data" shards
 }
 
