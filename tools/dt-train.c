@@ -542,9 +542,10 @@ static int status_of(const struct dt_error *err)
 /* A rank that is lost leaves nothing to do but to start all again. */
 static void say_what_resumes(const struct dt_error *err)
 {
+    if (!has_begun || dt_comm_size(world) < 2 || status_of(err) != MAY_PASS)
+        return;
     char *latest = dt_path_join(opt.output, "latest");
-    if (has_begun && dt_comm_size(world) > 1 && status_of(err) == MAY_PASS &&
-        access(latest, F_OK) == 0)
+    if (access(latest, F_OK) == 0)
         dt_program_warn("the same command resumes from the newest checkpoint, %s", latest);
     free(latest);
 }
