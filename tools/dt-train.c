@@ -183,8 +183,7 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
                 f.first_step + 1, f.max_steps, f.tokens_per_step,
                 f.tokens / (double)f.train_tokens);
     if (f.first_step < f.max_steps && f.tokens > MANY_EPOCHS * (double)f.train_tokens)
-        fprintf(stderr,
-                "repeated    training reads the data %.0f times, and may memorize it\n",
+        fprintf(stderr, "repeated    training reads the data %.0f times, and may memorize it\n",
                 f.tokens / (double)f.train_tokens);
 }
 
