@@ -142,8 +142,8 @@ static int read_run(struct dt_reported_run *run, const char *path, struct dt_err
     char *file = directory ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
     int rc = read_curves(run, file, err);
     free(file);
-    if (rc == 0 && directory)
-        rc = dt_lineage_read(path, &run->records, err);
+    DT_TRY(rc);
+    rc = directory ? dt_lineage_read(path, &run->records, err) : 0;
     if (rc < 0 && rc != DT_EMISSING)
         return rc;
     run->name = dt_strdup(run->loss.name);

@@ -122,7 +122,7 @@ static void what_is_no_run_is_refused(void **state)
     write_text("empty/metrics.jsonl", "");
     write_text("nan/metrics.jsonl", "{\"step\":1,\"loss\":null}\n");
     make_run("good", "training:\n  seed: 1\n", 3);
-    assert_int_equal(dt_reported_read(&r, (char *[]){"good", "text"}, 2, &err), DT_EIO);
+    assert_int_equal(dt_reported_read(&r, (char *[]){"good", "text"}, 2, &err), DT_EMISSING);
     assert_int_equal(dt_reported_read(&r, (char *[]){"empty"}, 1, &err), DT_EFORMAT);
     assert_non_null(strstr(err.text, "holds no loss"));
     assert_int_equal(dt_reported_read(&r, (char *[]){"nan"}, 1, &err), DT_EFORMAT);
