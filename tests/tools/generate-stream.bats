@@ -144,6 +144,7 @@ prompts() { # COUNT: lines of JSON, all of which begin alike
 
 @test "SIGINT ends an answer of a conversation, and between answers the program" {
     mkfifo to
+    : >answers # opened after the FIFO, for which this waits
     dt-generate -m "$model" --chat --template "$ROOT/share/templates/chatml.jinja" --temperature 0 \
         -n 1000000000 <to >answers 2>err 3>&- &
     pid=$!
