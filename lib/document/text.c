@@ -10,9 +10,10 @@
 
 struct reader {
     struct dt_document_source source;
-    uint64_t line;       /* lines read so far, where the separator is one; 1 after a file */
+    uint64_t line;       /* lines read so far, where the separator is one */
     uint64_t separators; /* found so far */
     uint64_t inside;     /* the first line with the separator in the middle; 0 if there is none */
+    bool read_file;      /* the file was read, as one document */
     struct dt_buffer scratch;
 };
 
@@ -136,8 +137,9 @@ static int next_file(struct reader *r, struct dt_buffer *text, struct dt_error *
     text->data[text->size] = '\0';
     if (text->size > 0 && text->size <= r->source.most && r->source.guessed)
         DT_TRY(check_guess(r, text, err));
-    bool first = r->line++ == 0;
-    return text->size > 0 || (first && r->source.pages);
+    bool is_empty_page = text->size == 0 && r->source.pages && !r->read_file;
+    r->read_file = true;
+    return text->size > 0 || is_empty_page;
 }
 
 /* --- what ends with a byte -------------------------------------------------------------------- */
