@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "shard/sharder.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/program.h"
+#include "hash/hash.h"
 #include "math/rng.h"
 #include "shard/rows.h"
 #include "shard/shard-directory.h"
@@ -75,11 +75,13 @@ int dt_sharder_check_splits(const struct dt_split *splits, int count, struct dt_
 static int check_append(const struct dt_sharder *s, struct dt_error *err)
 {
     const struct dt_shard_info *a = &s->directory.old.info, *b = &s->manifest.info;
+    char hex[2][DT_HASH_HEX];
     if (a->tokenizer != b->tokenizer)
         return dt_fail(err, DT_EINVALID,
                        "%s: its shards were made with another tokenizer: the fingerprints are "
-                       "%016" PRIx64 " and %016" PRIx64,
-                       s->directory.path, a->tokenizer, b->tokenizer);
+                       "%s and %s",
+                       s->directory.path, dt_hash_hex(a->tokenizer, hex[0]),
+                       dt_hash_hex(b->tokenizer, hex[1]));
     if (a->vocab_size != b->vocab_size || a->eot != b->eot)
         return dt_fail(err, DT_EINVALID, "%s: its shards were made with another tokenizer",
                        s->directory.path);
