@@ -28,7 +28,7 @@ struct backward {
     float *slopes;            /* the soft cap's, keys x queries */
     float *dq_sums;           /* DT_CPU_BLOCK x width */
     float *dk_sums, *dv_sums; /* keys x width, of one block or of all */
-    bool by_dots;             /* the products of attention-bf16.h, of these: */
+    const struct dt_cpu_dots_kernel *dots; /* the products of attention-bf16.h, of these; or NULL */
     struct dt_cpu_dots q_dots, dy_dots, k_dots, v_dots;
     float log_sums[DT_CPU_BLOCK], deltas[DT_CPU_BLOCK];
 };
@@ -55,7 +55,7 @@ static size_t lay_out(struct backward *w, float *scratch, int64_t key_blocks)
         *parts[i] = scratch ? scratch + used : NULL;
         used += (size_t)(i < 7 ? rows : i < 11 ? square : key_blocks * rows);
     }
-    used += w->by_dots ? lay_out_dots(w, scratch ? (uint32_t *)(scratch + used) : NULL) : 0;
+    used += w->dots ? lay_out_dots(w, scratch ? (uint32_t *)(scratch + used) : NULL) : 0;
     return used;
 }
 
@@ -84,9 +84,11 @@ static void load_queries(struct backward *w, int64_t sequence, int64_t head, int
     dt_cpu_load_head(w->q_rows, q->lanes, w->y, row, q->count, head, w->size);
     dt_cpu_transpose(w->q_transposed, w->q_rows, w->width, q->lanes, w->width);
     find_deltas(w->deltas, w->dy_transposed, w->q_transposed, q->lanes, w->size);
-    if (w->by_dots) {
-        dt_cpu_dots_load(&w->q_dots, q->lanes, w->q, row, q->count, head, w->size);
-        dt_cpu_dots_load(&w->dy_dots, q->lanes, w->dy, row, q->count, head, w->size);
+    if (w->dots) {
+        dt_cpu_dots_load(&w->q_dots, dt_cpu_dots_rows(q->lanes), w->q, row, q->count, head,
+                         w->size);
+        dt_cpu_dots_load(&w->dy_dots, dt_cpu_dots_rows(q->lanes), w->dy, row, q->count, head,
+                         w->size);
         return;
     }
     dt_cpu_load_head(w->q_rows, q->lanes, w->q, row, q->count, head, w->size);
@@ -113,9 +115,11 @@ static void softmax_backward(float *restrict scores, const float *restrict weigh
 static void load_keys(struct backward *w, const struct dt_cpu_keys *keys, int64_t first,
                       int64_t head)
 {
-    if (w->by_dots) {
-        dt_cpu_dots_load(&w->k_dots, keys->rows, w->k, first, keys->count, head, w->size);
-        dt_cpu_dots_load(&w->v_dots, keys->rows, w->v, first, keys->count, head, w->size);
+    if (w->dots) {
+        dt_cpu_dots_load(&w->k_dots, dt_cpu_dots_rows(keys->rows), w->k, first, keys->count, head,
+                         w->size);
+        dt_cpu_dots_load(&w->v_dots, dt_cpu_dots_rows(keys->rows), w->v, first, keys->count, head,
+                         w->size);
         return;
     }
     dt_cpu_load_head(w->k_rows, keys->rows, w->k, first, keys->count, head, w->size);
@@ -124,8 +128,8 @@ static void load_keys(struct backward *w, const struct dt_cpu_keys *keys, int64_
 
 static void score(struct backward *w, const struct dt_cpu_keys *keys)
 {
-    if (w->by_dots)
-        dt_cpu_dots_score(w->weights, &w->k_dots, &w->q_dots, keys, &w->queries, w->width,
+    if (w->dots)
+        dt_cpu_dots_score(w->dots, w->weights, &w->k_dots, &w->q_dots, keys, &w->queries, w->width,
                           dt_attention_scale(w->how, w->size));
     else
         dt_cpu_score(w->weights, w->k_rows, w->q_transposed, keys, &w->queries, w->size);
@@ -133,16 +137,17 @@ static void score(struct backward *w, const struct dt_cpu_keys *keys)
 
 static void score_gradients(struct backward *w, const struct dt_cpu_keys *keys)
 {
-    if (w->by_dots)
-        dt_cpu_dots_score(w->scores, &w->v_dots, &w->dy_dots, keys, &w->queries, w->width, 1);
+    if (w->dots)
+        dt_cpu_dots_score(w->dots, w->scores, &w->v_dots, &w->dy_dots, keys, &w->queries, w->width,
+                          1);
     else
         dt_cpu_score(w->scores, w->v_rows, w->dy_transposed, keys, &w->queries, w->size);
 }
 
 static void sum_keys(struct backward *w, const struct dt_cpu_keys *keys, float *dq)
 {
-    if (w->by_dots)
-        dt_cpu_dots_sum_keys(dq, w->scores, &w->k_dots, keys, &w->queries, w->width,
+    if (w->dots)
+        dt_cpu_dots_sum_keys(w->dots, dq, w->scores, &w->k_dots, keys, &w->queries, w->width,
                              (uint32_t *)w->slopes);
     else
         dt_cpu_sum_keys(dq, w->scores, w->k_rows, keys, &w->queries, w->width);
@@ -151,10 +156,10 @@ static void sum_keys(struct backward *w, const struct dt_cpu_keys *keys, float *
 static void sum_queries(struct backward *w, const struct dt_cpu_keys *keys, float *dk, float *dv)
 {
     const struct dt_cpu_queries *q = &w->queries;
-    if (w->by_dots) {
+    if (w->dots) {
         uint32_t *scratch = (uint32_t *)w->slopes; /* no longer needed */
-        dt_cpu_dots_sum_queries(dk, w->scores, &w->q_dots, keys, q, w->width, scratch);
-        dt_cpu_dots_sum_queries(dv, w->weights, &w->dy_dots, keys, q, w->width, scratch);
+        dt_cpu_dots_sum_queries(w->dots, dk, w->scores, &w->q_dots, keys, q, w->width, scratch);
+        dt_cpu_dots_sum_queries(w->dots, dv, w->weights, &w->dy_dots, keys, q, w->width, scratch);
         return;
     }
     dt_cpu_sum_queries(dk, w->scores, w->q_rows, keys, q, w->width);
@@ -242,7 +247,7 @@ static void store_key_sums(struct backward *w, int64_t sequence, int64_t shared,
     int64_t row = sequence * w->how->key_stride + first;
     /* Queries of dots are not scaled. */
     dt_cpu_finish_sums(w->dk_sums, count * w->width,
-                       w->by_dots ? dt_attention_scale(w->how, w->size) : 1);
+                       w->dots ? dt_attention_scale(w->how, w->size) : 1);
     dt_cpu_finish_sums(w->dv_sums, count * w->width, 1);
     dt_cpu_store_head(w->dk, row, count, shared, w->size, w->dk_sums);
     dt_cpu_store_head(w->dv, row, count, shared, w->size, w->dv_sums);
@@ -278,9 +283,11 @@ static void backward_by_heads(struct dt_device *dev, const struct backward *shar
         int64_t blocks = dt_cpu_blocks(how->key_stride);
         size_t size = lay_out(&w, NULL, blocks);
         lay_out(&w, dt_cpu_scratch(dev, omp_get_thread_num(), size), blocks);
+        dt_cpu_dots_begin(w.dots, DT_CPU_BLOCK);
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < how->batch * how->kv_heads; i++)
             whole_head(&w, i / how->kv_heads, i % how->kv_heads);
+        dt_cpu_dots_end(w.dots);
     }
 }
 
@@ -293,6 +300,7 @@ static void backward_by_blocks(struct dt_device *dev, const struct backward *sha
         struct backward w = *shared;
         size_t size = lay_out(&w, NULL, 1);
         lay_out(&w, dt_cpu_scratch(dev, omp_get_thread_num(), size), 1);
+        dt_cpu_dots_begin(w.dots, DT_CPU_BLOCK);
 #pragma omp for schedule(dynamic) nowait
         for (int64_t i = 0; i < how->batch * how->kv_heads * key_blocks; i++) {
             int64_t head = i / key_blocks;
@@ -303,6 +311,7 @@ static void backward_by_blocks(struct dt_device *dev, const struct backward *sha
             int64_t head = i / blocks;
             query_block(&w, head / how->heads, head % how->heads, i % blocks, false);
         }
+        dt_cpu_dots_end(w.dots);
     }
 }
 
@@ -315,7 +324,7 @@ void dt_cpu_attention_backward(struct dt_device *dev, struct dt_tensor *dq, stru
     assert(how->key_stride >= how->past + how->queries);
     int64_t size = q->columns / how->heads;
     struct backward w = {how, dq, dk, dv, dy, y, lse, q, k, v, size, dt_cpu_head_width(size)};
-    w.by_dots = dt_cpu_has_dots(dev, q);
+    w.dots = dt_cpu_dots_kernel(dev, q, w.width);
     /* Separate loops compute 2 of the 5 products of a pair twice. */
     int64_t heads = how->batch * how->kv_heads, rounds = (heads + dev->threads - 1) / dev->threads;
     if (5 * rounds * dev->threads <= 7 * heads)

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/cpu/attention/attention-bf16.h"
 
-#if defined(__AVX512F__)
+#include "device/cpu/gemm/bf16-panels.h"
+
+#if DT_CPU_BF16_PANELS
 
 #define DOTS __attribute__((target("avx512bf16")))
-
-bool dt_cpu_has_dots(const struct dt_device *dev, const struct dt_tensor *q)
-{
-    return q->dtype == DT_DTYPE_BF16 && !dev->canonical && __builtin_cpu_supports("avx512bf16");
-}
 
 static __m512i widen(__m256i x)
 {
@@ -48,23 +45,11 @@ void dt_cpu_dots_load(const struct dt_cpu_dots *to, int64_t padded, const struct
         pair_rows(to->pairs, to->rows, padded, width);
 }
 
-/* C += A B, or C = factor A B; word (i, p) of A is a[i * row_step + p * step]. */
-struct dots_product {
-    float *c;
-    int64_t ldc;
-    const uint32_t *a;
-    int64_t row_step, step;
-    const uint32_t *b;
-    int64_t ldb, depth; /* depth: pairs */
-    bool add;
-    float factor;
-};
-
 #define TILE_VECTORS 4 /* of a tile, at most */
 
 /* Some rows and vectors of C, from column number column on. */
-DT_CPU_INLINE DOTS void tile(const struct dots_product *p, int64_t column, int rows, int vectors,
-                             bool add)
+DT_CPU_INLINE DOTS void tile(const struct dt_cpu_dots_product *p, int64_t column, int rows,
+                             int vectors, bool add)
 {
     const uint32_t *a = p->a, *b = p->b + column;
     float *c = p->c + column;
@@ -93,7 +78,7 @@ DT_CPU_INLINE DOTS void tile(const struct dots_product *p, int64_t column, int r
 }
 
 /* n columns, a multiple of 16; vectors: of a tile. */
-DT_CPU_INLINE DOTS void tiles(const struct dots_product *p, int64_t n, int rows, int vectors,
+DT_CPU_INLINE DOTS void tiles(const struct dt_cpu_dots_product *p, int64_t n, int rows, int vectors,
                               bool add)
 {
     int64_t column = 0;
@@ -103,45 +88,58 @@ DT_CPU_INLINE DOTS void tiles(const struct dots_product *p, int64_t n, int rows,
         tile(p, column, rows, 1, add);
 }
 
-/* DT_CPU_TILE_ROWS rows of C. */
-DOTS static void multiply(const struct dots_product *p, int64_t n)
+DOTS static void multiply(const struct dt_cpu_dots_product *p, int64_t rows, int64_t columns)
 {
-    if (p->add)
-        tiles(p, n, DT_CPU_TILE_ROWS, 2, true);
+    if (rows > 1 && p->add)
+        tiles(p, columns, DT_CPU_TILE_ROWS, 2, true);
+    else if (rows > 1)
+        tiles(p, columns, DT_CPU_TILE_ROWS, 2, false);
+    else if (p->add)
+        tiles(p, columns, 1, TILE_VECTORS, true);
     else
-        tiles(p, n, DT_CPU_TILE_ROWS, 2, false);
+        tiles(p, columns, 1, TILE_VECTORS, false);
 }
 
-/* One row of C. */
-DOTS static void multiply_row(const struct dots_product *p, int64_t n)
+static const struct dt_cpu_dots_kernel avx512 = {
+    .rows = DT_CPU_TILE_ROWS,
+    .depth = 1,
+    .takes_columns = true,
+    .multiply = multiply,
+};
+
+const struct dt_cpu_dots_kernel *dt_cpu_dots_kernel(struct dt_device *dev,
+                                                    const struct dt_tensor *q, int64_t width)
 {
-    if (p->add)
-        tiles(p, n, 1, TILE_VECTORS, true);
-    else
-        tiles(p, n, 1, TILE_VECTORS, false);
+    if (q->dtype != DT_DTYPE_BF16 || dev->canonical)
+        return NULL;
+    if (width / 2 % dt_cpu_dots_amx.depth == 0 && dt_cpu_bf16_kernel(dev) == &dt_cpu_amx_kernel)
+        return &dt_cpu_dots_amx;
+    return __builtin_cpu_supports("avx512bf16") ? &avx512 : NULL;
 }
 
-void dt_cpu_dots_score(float *scores, const struct dt_cpu_dots *rows,
-                       const struct dt_cpu_dots *lanes, const struct dt_cpu_keys *keys,
-                       const struct dt_cpu_queries *q, int64_t width, float factor)
+void dt_cpu_dots_score(const struct dt_cpu_dots_kernel *kernel, float *scores,
+                       const struct dt_cpu_dots *rows, const struct dt_cpu_dots *lanes,
+                       const struct dt_cpu_keys *keys, const struct dt_cpu_queries *q,
+                       int64_t width, float factor)
 {
-    for (int64_t j = 0; j < keys->rows; j += DT_CPU_TILE_ROWS) {
-        int64_t lane = dt_cpu_first_lane(keys, q, j, 16);
+    for (int64_t j = 0; j < keys->rows; j += kernel->rows) {
+        int64_t lane = dt_cpu_first_lane(keys, q, j, 16), left = keys->rows - j;
         if (lane < q->lanes)
-            multiply(&(struct dots_product){.c = scores + j * DT_CPU_BLOCK + lane,
-                                            .ldc = DT_CPU_BLOCK,
-                                            .a = rows->rows + j * width / 2,
-                                            .row_step = width / 2,
-                                            .step = 1,
-                                            .b = lanes->lanes + lane,
-                                            .ldb = DT_CPU_BLOCK,
-                                            .depth = width / 2,
-                                            .factor = factor},
-                     q->lanes - lane);
+            kernel->multiply(&(struct dt_cpu_dots_product){.c = scores + j * DT_CPU_BLOCK + lane,
+                                                           .ldc = DT_CPU_BLOCK,
+                                                           .a = rows->rows + j * width / 2,
+                                                           .row_step = width / 2,
+                                                           .step = 1,
+                                                           .b = lanes->lanes + lane,
+                                                           .ldb = DT_CPU_BLOCK,
+                                                           .depth = width / 2,
+                                                           .factor = factor},
+                             left < kernel->rows ? left : kernel->rows, q->lanes - lane);
     }
 }
 
-/* to (keys / 2 x DT_CPU_BLOCK): pairs of keys. Lanes that were not computed are 0. */
+/* to (keys / 2 x DT_CPU_BLOCK): pairs of keys. Lanes that were not computed are 0, and rows up to
+ * dt_cpu_dots_rows. */
 DOTS static void narrow_pairs(uint32_t *to, const float *weights, const struct dt_cpu_keys *keys,
                               const struct dt_cpu_queries *q)
 {
@@ -155,98 +153,138 @@ DOTS static void narrow_pairs(uint32_t *to, const float *weights, const struct d
             _mm512_storeu_si512(to + lane, pair(low, high));
         }
     }
+    int64_t rest = (dt_cpu_dots_rows(keys->rows) - keys->rows) / 2;
+    memset(to, 0, (size_t)(rest * DT_CPU_BLOCK) * sizeof *to);
 }
 
-void dt_cpu_dots_sum_keys(float *sums, const float *weights, const struct dt_cpu_dots *pairs,
+/* The same, transposed: DT_CPU_BLOCK x DT_CPU_BLOCK words, of which the first half of a row. */
+static void narrow_columns(uint32_t *to, const float *weights, const struct dt_cpu_keys *keys,
+                           const struct dt_cpu_queries *q)
+{
+    uint32_t pairs[DT_CPU_BLOCK / 2 * DT_CPU_BLOCK];
+    narrow_pairs(pairs, weights, keys, q);
+    dt_cpu_transpose((float *)to, (const float *)pairs, DT_CPU_BLOCK,
+                     dt_cpu_dots_rows(keys->rows) / 2, q->lanes);
+}
+
+static int64_t depth_of(const struct dt_cpu_dots_kernel *kernel, int64_t elements)
+{
+    return dt_cpu_round_up((elements + 1) / 2, kernel->depth);
+}
+
+void dt_cpu_dots_sum_keys(const struct dt_cpu_dots_kernel *kernel, float *sums,
+                          const float *weights, const struct dt_cpu_dots *pairs,
                           const struct dt_cpu_keys *keys, const struct dt_cpu_queries *q,
                           int64_t width, uint32_t *scratch)
 {
-    narrow_pairs(scratch, weights, keys, q);
-    for (int64_t i = 0; i < q->lanes; i += DT_CPU_TILE_ROWS) {
-        int64_t seen = keys->rows, reach = i + DT_CPU_TILE_ROWS - 1;
+    bool columns = kernel->takes_columns;
+    int64_t row_step = columns ? 1 : DT_CPU_BLOCK;
+    (columns ? narrow_pairs : narrow_columns)(scratch, weights, keys, q);
+    for (int64_t i = 0; i < q->lanes; i += kernel->rows) {
+        int64_t left = q->lanes - i, rows = left < kernel->rows ? left : kernel->rows;
+        int64_t seen = keys->rows, reach = i + rows - 1;
         while (seen > 0 && dt_cpu_first_lane(keys, q, seen - 1, 1) > reach)
             seen--;
-        multiply(&(struct dots_product){.c = sums + i * width,
-                                        .ldc = width,
-                                        .a = scratch + i,
-                                        .row_step = 1,
-                                        .step = DT_CPU_BLOCK,
-                                        .b = pairs->pairs,
-                                        .ldb = width,
-                                        .depth = (seen + 1) / 2,
-                                        .add = true},
-                 width);
+        kernel->multiply(&(struct dt_cpu_dots_product){.c = sums + i * width,
+                                                       .ldc = width,
+                                                       .a = scratch + i * row_step,
+                                                       .row_step = row_step,
+                                                       .step = columns ? DT_CPU_BLOCK : 1,
+                                                       .b = pairs->pairs,
+                                                       .ldb = width,
+                                                       .depth = depth_of(kernel, seen),
+                                                       .add = true},
+                         rows, width);
     }
 }
 
-/* to (keys x DT_CPU_BLOCK / 2): pairs of queries, from the first computed lane on. */
+/* to (DT_CPU_BLOCK x DT_CPU_BLOCK / 2): pairs of queries. Lanes that were not computed are 0, and
+ * rows and lanes up to dt_cpu_dots_rows. */
 DOTS static void narrow_rows(uint32_t *to, const float *weights, const struct dt_cpu_keys *keys,
                              const struct dt_cpu_queries *q)
 {
+    const int64_t words = DT_CPU_BLOCK / 2;
     DT_CPU_EACH_ROW(keys, q, row, lane)
-    for (; lane < q->lanes; lane += 16)
-        _mm256_storeu_si256(
-            (void *)(to + (row * DT_CPU_BLOCK + lane) / 2),
-            (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(weights + row * DT_CPU_BLOCK + lane)));
+    {
+        uint32_t *pairs = to + row * words;
+        memset(pairs, 0, (size_t)((lane < q->lanes ? lane : q->lanes) / 2) * sizeof *to);
+        for (; lane < q->lanes; lane += 16)
+            _mm256_storeu_si256(
+                (void *)(pairs + lane / 2),
+                (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(weights + row * DT_CPU_BLOCK + lane)));
+        memset(pairs + q->lanes / 2, 0,
+               (size_t)(dt_cpu_dots_rows(q->lanes) - q->lanes) / 2 * sizeof *to);
+    }
+    int64_t rest = dt_cpu_dots_rows(keys->rows) - keys->rows;
+    memset(to + keys->rows * words, 0, (size_t)(rest * words) * sizeof *to);
 }
 
-void dt_cpu_dots_sum_queries(float *sums, const float *weights, const struct dt_cpu_dots *pairs,
+void dt_cpu_dots_sum_queries(const struct dt_cpu_dots_kernel *kernel, float *sums,
+                             const float *weights, const struct dt_cpu_dots *pairs,
                              const struct dt_cpu_keys *keys, const struct dt_cpu_queries *q,
                              int64_t width, uint32_t *scratch)
 {
     narrow_rows(scratch, weights, keys, q);
-    for (int64_t j = 0; j < keys->rows; j += DT_CPU_TILE_ROWS) {
-        int64_t lane = dt_cpu_first_lane(keys, q, j, 2);
+    for (int64_t j = 0; j < keys->rows; j += kernel->rows) {
+        int64_t lane = dt_cpu_first_lane(keys, q, j, 2 * kernel->depth), left = keys->rows - j;
         if (lane < q->count)
-            multiply(&(struct dots_product){.c = sums + j * width,
-                                            .ldc = width,
-                                            .a = scratch + (j * DT_CPU_BLOCK + lane) / 2,
-                                            .row_step = DT_CPU_BLOCK / 2,
-                                            .step = 1,
-                                            .b = pairs->pairs + lane / 2 * width,
-                                            .ldb = width,
-                                            .depth = (q->count - lane + 1) / 2,
-                                            .add = true},
-                     width);
+            kernel->multiply(
+                &(struct dt_cpu_dots_product){.c = sums + j * width,
+                                              .ldc = width,
+                                              .a = scratch + (j * DT_CPU_BLOCK + lane) / 2,
+                                              .row_step = DT_CPU_BLOCK / 2,
+                                              .step = 1,
+                                              .b = pairs->pairs + lane / 2 * width,
+                                              .ldb = width,
+                                              .depth = depth_of(kernel, q->count - lane),
+                                              .add = true},
+                left < kernel->rows ? left : kernel->rows, width);
     }
 }
 
-void dt_cpu_dots_score_row(float *scores, const uint32_t *query, const struct dt_cpu_dots *keys,
-                           int64_t count, int64_t width, float factor)
+void dt_cpu_dots_score_row(const struct dt_cpu_dots_kernel *kernel, float *scores,
+                           const uint32_t *query, const struct dt_cpu_dots *keys, int64_t count,
+                           int64_t width, float factor)
 {
-    multiply_row(&(struct dots_product){.c = scores,
-                                        .a = query,
-                                        .step = 1,
-                                        .b = keys->lanes,
-                                        .ldb = DT_CPU_BLOCK,
-                                        .depth = width / 2,
-                                        .factor = factor},
-                 count);
+    kernel->multiply(&(struct dt_cpu_dots_product){.c = scores,
+                                                   .ldc = DT_CPU_BLOCK,
+                                                   .a = query,
+                                                   .row_step = width / 2,
+                                                   .step = 1,
+                                                   .b = keys->lanes,
+                                                   .ldb = DT_CPU_BLOCK,
+                                                   .depth = width / 2,
+                                                   .factor = factor},
+                     1, count);
 }
 
-DOTS void dt_cpu_dots_sum_row(float *sums, const float *weights, const struct dt_cpu_dots *values,
-                              int64_t count, int64_t width)
+DOTS void dt_cpu_dots_sum_row(const struct dt_cpu_dots_kernel *kernel, float *sums,
+                              const float *weights, const struct dt_cpu_dots *values, int64_t count,
+                              int64_t width)
 {
-    uint32_t pairs[DT_CPU_BLOCK / 2];
+    uint32_t pairs[DT_CPU_BLOCK / 2] = {0};
     for (int64_t i = 0; i < count; i += 16)
         _mm256_storeu_si256((void *)(pairs + i / 2),
                             (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(weights + i)));
-    multiply_row(&(struct dots_product){.c = sums,
-                                        .a = pairs,
-                                        .step = 1,
-                                        .b = values->pairs,
-                                        .ldb = width,
-                                        .depth = (count + 1) / 2,
-                                        .add = true},
-                 width);
+    kernel->multiply(&(struct dt_cpu_dots_product){.c = sums,
+                                                   .ldc = width,
+                                                   .a = pairs,
+                                                   .row_step = DT_CPU_BLOCK / 2,
+                                                   .step = 1,
+                                                   .b = values->pairs,
+                                                   .ldb = width,
+                                                   .depth = depth_of(kernel, count),
+                                                   .add = true},
+                     1, width);
 }
 
 #else
 
-bool dt_cpu_has_dots(const struct dt_device *dev, const struct dt_tensor *q)
+const struct dt_cpu_dots_kernel *dt_cpu_dots_kernel(struct dt_device *dev,
+                                                    const struct dt_tensor *q, int64_t width)
 {
-    (void)dev, (void)q;
-    return false;
+    (void)dev, (void)q, (void)width;
+    return NULL;
 }
 
 void dt_cpu_dots_load(const struct dt_cpu_dots *to, int64_t padded, const struct dt_tensor *x,
@@ -255,37 +293,44 @@ void dt_cpu_dots_load(const struct dt_cpu_dots *to, int64_t padded, const struct
     (void)to, (void)padded, (void)x, (void)first, (void)count, (void)head, (void)size;
 }
 
-void dt_cpu_dots_score(float *scores, const struct dt_cpu_dots *rows,
-                       const struct dt_cpu_dots *lanes, const struct dt_cpu_keys *keys,
-                       const struct dt_cpu_queries *q, int64_t width, float factor)
+void dt_cpu_dots_score(const struct dt_cpu_dots_kernel *kernel, float *scores,
+                       const struct dt_cpu_dots *rows, const struct dt_cpu_dots *lanes,
+                       const struct dt_cpu_keys *keys, const struct dt_cpu_queries *q,
+                       int64_t width, float factor)
 {
-    (void)scores, (void)rows, (void)lanes, (void)keys, (void)q, (void)width, (void)factor;
+    (void)kernel, (void)scores, (void)rows, (void)lanes, (void)keys, (void)q, (void)width,
+        (void)factor;
 }
 
-void dt_cpu_dots_sum_keys(float *sums, const float *weights, const struct dt_cpu_dots *pairs,
+void dt_cpu_dots_sum_keys(const struct dt_cpu_dots_kernel *kernel, float *sums,
+                          const float *weights, const struct dt_cpu_dots *pairs,
                           const struct dt_cpu_keys *keys, const struct dt_cpu_queries *q,
                           int64_t width, uint32_t *scratch)
 {
-    (void)sums, (void)weights, (void)pairs, (void)keys, (void)q, (void)width, (void)scratch;
+    (void)kernel, (void)sums, (void)weights, (void)pairs, (void)keys, (void)q, (void)width,
+        (void)scratch;
 }
 
-void dt_cpu_dots_sum_queries(float *sums, const float *weights, const struct dt_cpu_dots *pairs,
+void dt_cpu_dots_sum_queries(const struct dt_cpu_dots_kernel *kernel, float *sums,
+                             const float *weights, const struct dt_cpu_dots *pairs,
                              const struct dt_cpu_keys *keys, const struct dt_cpu_queries *q,
                              int64_t width, uint32_t *scratch)
 {
-    (void)sums, (void)weights, (void)pairs, (void)keys, (void)q, (void)width, (void)scratch;
+    (void)kernel, (void)sums, (void)weights, (void)pairs, (void)keys, (void)q, (void)width,
+        (void)scratch;
 }
 
-void dt_cpu_dots_score_row(float *scores, const uint32_t *query, const struct dt_cpu_dots *keys,
-                           int64_t count, int64_t width, float factor)
+void dt_cpu_dots_score_row(const struct dt_cpu_dots_kernel *kernel, float *scores,
+                           const uint32_t *query, const struct dt_cpu_dots *keys, int64_t count,
+                           int64_t width, float factor)
 {
-    (void)scores, (void)query, (void)keys, (void)count, (void)width, (void)factor;
+    (void)kernel, (void)scores, (void)query, (void)keys, (void)count, (void)width, (void)factor;
 }
 
-void dt_cpu_dots_sum_row(float *sums, const float *weights, const struct dt_cpu_dots *values,
-                         int64_t count, int64_t width)
+void dt_cpu_dots_sum_row(const struct dt_cpu_dots_kernel *kernel, float *sums, const float *weights,
+                         const struct dt_cpu_dots *values, int64_t count, int64_t width)
 {
-    (void)sums, (void)weights, (void)values, (void)count, (void)width;
+    (void)kernel, (void)sums, (void)weights, (void)values, (void)count, (void)width;
 }
 
 #endif

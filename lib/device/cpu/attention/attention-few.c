@@ -29,7 +29,8 @@ struct few {
     float *transposed; /* width x DT_CPU_BLOCK: keys */
     float *loaded;     /* DT_CPU_BLOCK x width: keys, then values */
     float *weights;    /* DT_CPU_BLOCK */
-    bool by_dots;      /* the products of attention-bf16.h, of queries' words and of: */
+    const struct dt_cpu_dots_kernel
+        *dots;                         /* of attention-bf16.h, or NULL, for queries' words and: */
     struct dt_cpu_dots k_dots, v_dots; /* in the memory of transposed and loaded */
 };
 
@@ -75,7 +76,7 @@ static uint32_t *words_of(const struct few *f, int64_t pair)
 static void load_query(const struct few *f, int64_t pair)
 {
     int64_t row = row_of(f, pair), head = head_of(f, pair);
-    if (f->by_dots) {
+    if (f->dots) {
         struct dt_cpu_dots query = {.rows = words_of(f, pair)};
         dt_cpu_dots_load(&query, 1, f->q, row, 1, head, f->size);
         return;
@@ -119,8 +120,8 @@ static bool in_place(const struct few *f, const struct dt_tensor *x)
 static void load_keys(struct few *f, int64_t first, int64_t count)
 {
     int64_t row = f->sequence * f->how->key_stride + first;
-    if (f->by_dots) {
-        dt_cpu_dots_load(&f->k_dots, padded(count), f->k, row, count, f->shared, f->size);
+    if (f->dots) {
+        dt_cpu_dots_load(&f->k_dots, dt_cpu_dots_rows(count), f->k, row, count, f->shared, f->size);
         return;
     }
     int64_t whole = in_place(f, f->k) ? count / DT_CPU_LANES * DT_CPU_LANES : 0;
@@ -139,8 +140,8 @@ static const float *load_values(struct few *f, int64_t first, int64_t count, int
 {
     int64_t row = f->sequence * f->how->key_stride + first;
     *stride = f->v->stride;
-    if (f->by_dots) {
-        dt_cpu_dots_load(&f->v_dots, padded(count), f->v, row, count, f->shared, f->size);
+    if (f->dots) {
+        dt_cpu_dots_load(&f->v_dots, dt_cpu_dots_rows(count), f->v, row, count, f->shared, f->size);
         return NULL;
     }
     if (in_place(f, f->v))
@@ -261,9 +262,9 @@ static struct span span_of(const struct few *f, int64_t pair, int64_t first)
 static void score_span(struct few *f, int64_t pair, const struct span *own)
 {
     float *scores = f->weights;
-    if (f->by_dots)
-        dt_cpu_dots_score_row(scores, words_of(f, pair), &f->k_dots, padded(own->end), f->width,
-                              dt_attention_scale(f->how, f->size));
+    if (f->dots)
+        dt_cpu_dots_score_row(f->dots, scores, words_of(f, pair), &f->k_dots, padded(own->end),
+                              f->width, dt_attention_scale(f->how, f->size));
     else
         score(scores, f->queries + pair * f->width, f->transposed, f->size, padded(own->end));
     if (f->how->softcap > 0)
@@ -291,8 +292,8 @@ static void attend(struct few *f)
                 continue;
             score_span(f, i, &own);
             exponentiate(&f->states[i], f->weights, sums, f->width, own.end);
-            if (f->by_dots)
-                dt_cpu_dots_sum_row(sums, f->weights, &f->v_dots, own.end, f->width);
+            if (f->dots)
+                dt_cpu_dots_sum_row(f->dots, sums, f->weights, &f->v_dots, own.end, f->width);
             else
                 add_values(sums, f->weights, values, stride, own.end, f->width);
         }
@@ -322,12 +323,14 @@ void dt_cpu_attend_few(struct dt_device *dev, struct dt_tensor *y, struct dt_ten
     int64_t most_keys = how->window > 0 && how->window < keys ? how->window : keys;
     int64_t pairs = pairs_of(how), parts = parts_of(how, dev->threads);
     bool large = how->batch * how->queries * how->heads * most_keys * size > DT_CPU_SMALL_WORK;
+    int64_t width = dt_cpu_head_width(size);
+    const struct dt_cpu_dots_kernel *dots = dt_cpu_dots_kernel(dev, q, width);
 #pragma omp parallel num_threads(dev->threads) if (large)
     {
-        struct few f = {how, q, k, v, .size = size, .width = dt_cpu_head_width(size)};
-        f.by_dots = dt_cpu_has_dots(dev, q);
+        struct few f = {how, q, k, v, .size = size, .width = width, .dots = dots};
         size_t scratch = lay_out(&f, NULL);
         lay_out(&f, dt_cpu_scratch(dev, omp_get_thread_num(), scratch));
+        dt_cpu_dots_begin(dots, 1);
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < how->batch * how->kv_heads * parts; i++) {
             int64_t part = i % parts, head = i / parts;
@@ -337,5 +340,6 @@ void dt_cpu_attend_few(struct dt_device *dev, struct dt_tensor *y, struct dt_ten
             attend(&f);
             end(&f, y, lse);
         }
+        dt_cpu_dots_end(dots);
     }
 }

@@ -14,12 +14,12 @@ struct forward {
     const struct dt_tensor *q, *k, *v;
     struct dt_cpu_queries queries;
     int64_t size, width;
-    float *transposed; /* queries, width x DT_CPU_BLOCK */
-    float *loaded;     /* queries, keys or values, DT_CPU_BLOCK x width */
-    float *weights;    /* keys x queries */
-    float *factors;    /* dropout's, keys x queries; or scratch of dots */
-    float *sums;       /* DT_CPU_BLOCK x width: weighted values */
-    bool by_dots;      /* the products of attention-bf16.h, of these: */
+    float *transposed;                     /* queries, width x DT_CPU_BLOCK */
+    float *loaded;                         /* queries, keys or values, DT_CPU_BLOCK x width */
+    float *weights;                        /* keys x queries */
+    float *factors;                        /* dropout's, keys x queries; or scratch of dots */
+    float *sums;                           /* DT_CPU_BLOCK x width: weighted values */
+    const struct dt_cpu_dots_kernel *dots; /* the products of attention-bf16.h, of these; or NULL */
     struct dt_cpu_dots q_dots, k_dots, v_dots;
     float highest[DT_CPU_BLOCK], total[DT_CPU_BLOCK];
 };
@@ -76,9 +76,10 @@ static void rescale(struct forward *f, const float *restrict before)
 /* Scores of the keys from row first on, in head number head. */
 static void score(struct forward *f, const struct dt_cpu_keys *keys, int64_t first, int64_t head)
 {
-    if (f->by_dots) {
-        dt_cpu_dots_load(&f->k_dots, keys->rows, f->k, first, keys->count, head, f->size);
-        dt_cpu_dots_score(f->weights, &f->k_dots, &f->q_dots, keys, &f->queries, f->width,
+    if (f->dots) {
+        dt_cpu_dots_load(&f->k_dots, dt_cpu_dots_rows(keys->rows), f->k, first, keys->count, head,
+                         f->size);
+        dt_cpu_dots_score(f->dots, f->weights, &f->k_dots, &f->q_dots, keys, &f->queries, f->width,
                           dt_attention_scale(f->how, f->size));
         return;
     }
@@ -89,9 +90,10 @@ static void score(struct forward *f, const struct dt_cpu_keys *keys, int64_t fir
 static void sum_values(struct forward *f, const struct dt_cpu_keys *keys, int64_t first,
                        int64_t head)
 {
-    if (f->by_dots) {
-        dt_cpu_dots_load(&f->v_dots, keys->rows, f->v, first, keys->count, head, f->size);
-        dt_cpu_dots_sum_keys(f->sums, f->weights, &f->v_dots, keys, &f->queries, f->width,
+    if (f->dots) {
+        dt_cpu_dots_load(&f->v_dots, dt_cpu_dots_rows(keys->rows), f->v, first, keys->count, head,
+                         f->size);
+        dt_cpu_dots_sum_keys(f->dots, f->sums, f->weights, &f->v_dots, keys, &f->queries, f->width,
                              (uint32_t *)f->factors);
         return;
     }
@@ -147,8 +149,9 @@ static void end_sums(struct forward *f, struct dt_tensor *y, struct dt_tensor *l
 static void load_queries(struct forward *f, int64_t row)
 {
     const struct dt_cpu_queries *q = &f->queries;
-    if (f->by_dots) {
-        dt_cpu_dots_load(&f->q_dots, q->lanes, f->q, row, q->count, q->head, f->size);
+    if (f->dots) {
+        dt_cpu_dots_load(&f->q_dots, dt_cpu_dots_rows(q->lanes), f->q, row, q->count, q->head,
+                         f->size);
         return;
     }
     dt_cpu_load_head(f->loaded, q->lanes, f->q, row, q->count, q->head, f->size);
@@ -180,18 +183,21 @@ void dt_cpu_attention_forward(struct dt_device *dev, struct dt_tensor *y, struct
         dt_cpu_attend_few(dev, y, lse, q, k, v, how);
         return;
     }
+    int64_t width = dt_cpu_head_width(size);
+    const struct dt_cpu_dots_kernel *dots = dt_cpu_dots_kernel(dev, q, width);
 #pragma omp parallel num_threads(dev->threads)
     {
         /* Every thread allocates its scratch memory at the first call, even without work. */
         float *scratch = dt_cpu_scratch(dev, omp_get_thread_num(), forward_scratch(size));
-        struct forward f = {how, q, k, v, .size = size, .width = dt_cpu_head_width(size)};
-        f.by_dots = dt_cpu_has_dots(dev, q);
+        struct forward f = {how, q, k, v, .size = size, .width = width, .dots = dots};
         lay_out(&f, scratch);
+        dt_cpu_dots_begin(dots, DT_CPU_BLOCK);
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < how->batch * how->heads * blocks; i++) {
             int64_t head = i / blocks;
             dt_cpu_find_queries(&f.queries, how, head / how->heads, head % how->heads, i % blocks);
             forward_block(&f, y, lse);
         }
+        dt_cpu_dots_end(dots);
     }
 }
