@@ -442,16 +442,18 @@ int dt_dataset_add_inputs(const char *path, struct dt_lineage *lineage, struct d
     return rc;
 }
 
-bool dt_dataset_has_splits(const char *path)
+int dt_dataset_has_splits(const char *path, struct dt_error *err)
 {
-    return dt_file_is_directory(path) || dt_mixture_is_named(path);
+    mode_t mode;
+    int there = dt_file_look(path, &mode, err);
+    return there < 0 ? there : S_ISDIR(mode) || dt_mixture_is_named(path);
 }
 
 bool dt_dataset_names_splits(const char *path)
 {
     struct dt_shard_sources sources = {0};
     struct dt_error ignored; /* dt_dataset_open reports it */
-    bool names = dt_dataset_has_splits(path) ||
+    bool names = dt_dataset_has_splits(path, &ignored) != 0 ||
                  (dt_shard_sources_add(&sources, path, &ignored) == 0 && sources.items[0].split);
     dt_shard_sources_release(&sources);
     return names;

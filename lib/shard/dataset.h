@@ -88,8 +88,9 @@ int dt_dataset_add_inputs(const char *path, struct dt_lineage *lineage,
                           struct dt_error *err) DT_MUST_CHECK;
 int dt_dataset_add_stages(const char *stages, struct dt_lineage *lineage,
                           struct dt_error *err) DT_MUST_CHECK;
-/* Whether path has splits: a directory or a mixture, not a single file. */
-bool dt_dataset_has_splits(const char *path);
+/* 1 if path has splits: a directory or a mixture; 0: a single file. DT_EIO if that cannot be
+ * determined. */
+int dt_dataset_has_splits(const char *path, struct dt_error *err) DT_MUST_CHECK;
 /* Whether the splits of path have names: it has splits, or is a shard listed by an index.json. */
 bool dt_dataset_names_splits(const char *path);
 /* A hash of the weights of a mixture and of the beginnings of stages, which determine the sample

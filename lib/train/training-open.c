@@ -186,8 +186,10 @@ static int open_validation(struct dt_training *t, const struct dt_training_optio
 {
     const bool wanted = t->settings.training.eval_interval.count > 0;
     const bool named = strcmp(t->settings.data.val_split, DT_VAL_SPLIT) != 0;
-    int rc = DT_EMISSING;
-    if (wanted && dt_dataset_has_splits(o->data))
+    int rc = DT_EMISSING, splits = wanted ? dt_dataset_has_splits(o->data, err) : 0;
+    if (splits < 0)
+        return splits;
+    if (splits)
         rc = dt_dataset_open(&t->val, o->data, t->settings.data.val_split, err);
     else if (wanted && named)
         rc = dt_fail(err, DT_EINVALID,

@@ -19,6 +19,11 @@ setup() {
     "${inject[@]}" "${DT_BUILD:-$ROOT/build}" "$BATS_FILE_TMPDIR" jobs
 }
 
+@test "a run whose data cannot be looked at ends, and does not go on without validation" {
+    grep '^dt-train -q' "$ROOT/tests/faults/jobs" >jobs
+    "$ROOT/tests/faults/inject" --stacks --function stat "${DT_BUILD:-$ROOT/build}" "$BATS_FILE_TMPDIR" jobs
+}
+
 @test "each program has a command in the list" {
     for source in "$ROOT"/tools/dt*.c; do
         program=$(basename "$source" .c)
