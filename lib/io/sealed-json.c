@@ -29,18 +29,16 @@ int dt_sealed_json_write(const char *path, struct json_object *object, struct dt
     return dt_json_write(path, object, err);
 }
 
-/* Whether the bytes of the file are those that dt_sealed_json_write writes. */
-static bool is_as_written(const char *path, struct json_object *object)
+/* 1 if the bytes of the file are those that dt_sealed_json_write writes, 0 if not. */
+static int is_as_written(const char *path, struct json_object *object, struct dt_error *err)
 {
     struct dt_buffer text = DT_BUFFER_EMPTY;
-    struct dt_error none;
     char *bytes;
     size_t size;
-    if (dt_file_read(path, SIZE_MAX - 1, &bytes, &size, &none) < 0)
-        return false;
+    DT_TRY(dt_file_read(path, SIZE_MAX - 1, &bytes, &size, err));
     dt_json_add_value(&text, object, DT_JSON_SPACED);
     dt_buffer_add_char(&text, '\n');
-    bool same = size == text.size && memcmp(bytes, text.data, size) == 0;
+    int same = size == text.size && memcmp(bytes, text.data, size) == 0;
     free(bytes);
     dt_buffer_release(&text);
     return same;
@@ -73,7 +71,9 @@ static int check(const char *path, struct json_object *object, struct dt_error *
         return changed(path, err);
     if (!json_object_object_get_ex(object, SEAL, &seal))
         return has_nameless_seal(object) ? changed(path, err) : 0;
-    bool whole = is_as_written(path, object);
+    int whole = is_as_written(path, object, err);
+    if (whole < 0)
+        return whole;
     seal = json_object_get(seal);
     json_object_object_del(object, SEAL);
     hash_of(object, hex);

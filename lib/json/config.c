@@ -391,6 +391,8 @@ static int next(struct walk *w, struct dt_error *err)
     yaml_event_delete(&w->event);
     if (yaml_parser_parse(&w->parser, &w->event))
         return 0;
+    if (w->parser.error == YAML_MEMORY_ERROR)
+        dt_out_of_memory();
     return dt_fail(err, DT_EFORMAT, "%s%s", place_of(w, problem_mark(w)),
                    w->parser.problem ? w->parser.problem : "is not YAML");
 }

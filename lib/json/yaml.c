@@ -29,6 +29,8 @@ static int next(struct reader *r, struct dt_error *err)
     yaml_event_delete(&r->event);
     if (yaml_parser_parse(&r->parser, &r->event))
         return 0;
+    if (r->parser.error == YAML_MEMORY_ERROR)
+        dt_out_of_memory();
     const char *problem = r->parser.problem ? r->parser.problem : "is not YAML";
     memset(&r->event, 0, sizeof r->event);
     return fail_at(r, r->parser.problem_mark, problem, err);
