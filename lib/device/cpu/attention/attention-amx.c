@@ -19,9 +19,10 @@ static void scale(const struct dt_cpu_dots_product *p, float *c, int64_t rows, i
         }
 }
 
-AMX static void multiply_square(const struct dt_cpu_dots_product *p, int64_t row, int64_t column)
+/* 2 SIDE rows and columns. */
+AMX static void multiply_square(const struct dt_cpu_dots_product *p, int64_t column)
 {
-    float *c = p->c + row * p->ldc + column, *below = c + SIDE * p->ldc;
+    float *c = p->c + column, *below = c + SIDE * p->ldc;
     size_t step = (size_t)p->ldc * sizeof *c;
     if (p->add) {
         _tile_loadd(0, c, step);
@@ -35,7 +36,7 @@ AMX static void multiply_square(const struct dt_cpu_dots_product *p, int64_t row
         _tile_zero(3);
     }
     for (int64_t k = 0; k < p->depth; k += DEPTH) {
-        const uint32_t *a = p->a + row * p->row_step + k, *b = p->b + k * p->ldb + column;
+        const uint32_t *a = p->a + k, *b = p->b + k * p->ldb + column;
         _tile_loadd(4, a, (size_t)p->row_step * sizeof *a);
         _tile_loadd(6, b, (size_t)p->ldb * sizeof *b);
         _tile_loadd(7, b + SIDE, (size_t)p->ldb * sizeof *b);
@@ -76,7 +77,7 @@ static void multiply(const struct dt_cpu_dots_product *p, int64_t rows, int64_t 
 {
     int64_t column = 0;
     for (; rows > SIDE && column + 2 * SIDE <= columns; column += 2 * SIDE)
-        multiply_square(p, 0, column);
+        multiply_square(p, column);
     for (; column < columns; column += SIDE)
         for (int64_t row = 0; row < rows; row += SIDE)
             multiply_one(p, row, rows == 1 ? 1 : SIDE, column);

@@ -3,12 +3,13 @@
  * Fast bf16 products with panels, by the processor's instructions for bf16: its matrix instructions
  * (AMX), or those of AVX-512 for dot products of pairs. The bits do not depend on the other rows,
  * or on the number of threads. Subnormal numbers are 0, and terms after the last are products of
- * zeros. The order of an element's sum is that of the kernel:
+ * zeros. The order of an element's sum is that of the kernel.
  *
- *     amx       32 terms at a time, in ascending order: of 16 pairs of them a chain of the even
- * terms and one of the odd terms, from +0, with fused multiply-adds; the sum of both is added to
- * the sum so far, from +0 dpbf16    one chain from +0 with fused multiply-adds, of each pair of
- * terms the odd one first
+ * AMX: 32 terms at a time, in ascending order. Of their 16 pairs a chain of the even terms and one
+ * of the odd terms, from +0, with fused multiply-adds; the sum of both is added to the sum so far,
+ * from +0.
+ *
+ * AVX512-BF16: one chain from +0 with fused multiply-adds, of each pair of terms the odd one first.
  */
 #ifndef DT_DEVICE_CPU_BF16_PANELS_H
 #define DT_DEVICE_CPU_BF16_PANELS_H
