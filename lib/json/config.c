@@ -181,9 +181,9 @@ static const char *find_other(const struct dt_setting *schema, const char *name,
 {
     while (schema->name)
         schema++;
-    for (const char *const *word = schema->words; word && *word; word += 2)
-        if (strcmp(word[0], name) == 0 || strcmp(word[0], key) == 0)
-            return word[1];
+    for (const char *const *other = schema->elsewhere; other && *other; other += 2)
+        if (strcmp(other[0], name) == 0 || strcmp(other[0], key) == 0)
+            return other[1];
     return NULL;
 }
 

@@ -44,17 +44,19 @@ struct dt_config_amount {
 };
 
 struct dt_setting {
-    const char *name; /* NULL ends the table: the last row's words are names of other programs */
+    const char *name; /* NULL ends the table */
     enum dt_setting_kind kind;
     size_t offset;              /* of the field in the caller's struct */
     const char *initial;        /* NULL: no default; the field is unchanged */
     double min, max;            /* of numbers; both 0 means any */
     const char *const *choices; /* of a choice; units of an amount, in the plural */
     /* Of an alias: pairs of a word and what it means to the setting, ended by NULL;
-     * other values go through as they are. Of the last row: pairs of a key that other programs
-     * have, or section.key, and the setting that an error names for it. */
+     * other values go through as they are. */
     const char *const *words;
     const char *advice; /* of a fixed one or a choice: what to do instead; or NULL */
+    /* Of the row that ends the table, or NULL: pairs of a key of other programs, or section.key,
+     * and the setting that an error names for it; ended by NULL. */
+    const char *const *elsewhere;
 };
 
 /* Fields before the last setting's that no setting has are set to 0. */

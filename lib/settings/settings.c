@@ -313,7 +313,7 @@ const struct dt_setting dt_settings_schema[] = {
     {"branch.step", DT_SETTING_INT, AT(branch.step), "0", 0, 1e12},
     {"branch.samples", DT_SETTING_INT, AT(branch.samples), "0", 0, 1e15},
     {"branch.data_start", DT_SETTING_INT, AT(branch.data_start), "0", 0, 1e15},
-    {NULL, .words = names_elsewhere},
+    {NULL, .elsewhere = names_elsewhere},
 };
 
 #define ENVIRONMENT "DT_SET"

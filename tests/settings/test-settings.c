@@ -219,12 +219,12 @@ static void each_key_of_other_programs_is_unknown_and_its_counterpart_is_not(voi
     (void)state;
     while (end->name)
         end++;
-    assert_non_null(end->words);
-    for (const char *const *word = end->words; *word; word += 2) {
-        assert_null(dt_config_assigned(dt_settings_schema, word[0]));
-        assert_non_null(dt_config_assigned(dt_settings_schema, word[1]));
-        char *name = suggested(word[0]);
-        assert_string_equal(name, word[1]);
+    assert_non_null(end->elsewhere);
+    for (const char *const *other = end->elsewhere; *other; other += 2) {
+        assert_null(dt_config_assigned(dt_settings_schema, other[0]));
+        assert_non_null(dt_config_assigned(dt_settings_schema, other[1]));
+        char *name = suggested(other[0]);
+        assert_string_equal(name, other[1]);
         free(name);
     }
 }
