@@ -566,14 +566,12 @@ static int judge_line_of_stream(struct dt_documents *d, struct dt_error *err)
     return 0;
 }
 
-/* Names the option that skips a line which is not JSON; what else can be wrong has other remedies.
- */
+/* Names the option that skips the record. A field that is missing has another remedy. */
 static void add_advice(const struct dt_documents *d, struct dt_error *err)
 {
     const struct dt_bad_line_policy *policy = &d->bad_lines.policy;
     struct dt_error reason = *err;
-    if (policy->offered && !policy->skip && !d->stream.inside &&
-        strncmp(reason.text, "byte ", strlen("byte ")) == 0)
+    if (policy->offered && !policy->skip && !d->stream.inside && err->code != DT_EMISSING)
         dt_fail(err, reason.code, "%s; --on-error skip or quarantine=FILE passes over it",
                 reason.text);
 }

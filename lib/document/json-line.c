@@ -204,7 +204,7 @@ int dt_json_line_read(const char *line, size_t size, const char *field, struct d
                        r.p == line + size ? "the JSON object ends too early" : r.reason);
     if (found.text.from == NULL && !optional)
         return dt_fail(
-            err, DT_EFORMAT,
+            err, DT_EMISSING,
             "no member \"%s\"; --field of dt-clean, dt-dedup and dt-extract names the one "
             "with the text",
             field);

@@ -16,8 +16,8 @@
  * field names the member that holds the text, or the path to it ("a.b": member b of
  * the object a, whose other members go to "meta"), or "a.b" itself; of several the last counts.
  * With DT_DOCUMENT_RECORD it is "text", which may be absent. doc->id is empty where the line names
- * none. The mark of a stream is not a part of the document, and goes to *mark. Errors are
- * DT_EFORMAT "byte N: reason". */
+ * none. The mark of a stream is not a part of the document, and goes to *mark. Returns DT_EFORMAT
+ * with "byte N: reason" where the line is not JSON, and DT_EMISSING where field is absent. */
 int dt_json_line_read(const char *line, size_t size, const char *field, struct dt_document *doc,
                       struct dt_stream_mark *mark, struct dt_error *err) DT_MUST_CHECK;
 

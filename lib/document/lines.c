@@ -14,7 +14,7 @@ struct record {
     size_t size;
     uint64_t line;
     bool whole;                   /* its delimiter was read */
-    bool is_bad;                  /* it is not a document: parsed has the reason */
+    enum dt_code failed;          /* not 0: it is not a document, and parsed has the reason */
     size_t id_end, text_end, end; /* of what is in parsed */
     struct dt_stream_mark mark;
 };
@@ -69,7 +69,7 @@ static void store(struct block *b, struct record *record, const struct dt_error 
         record->text_end = b->parsed.size;
         dt_buffer_append(&b->parsed, d->meta.data, d->meta.size);
     }
-    record->is_bad = failure != NULL;
+    record->failed = failure ? failure->code : DT_OK;
     record->end = b->parsed.size;
 }
 
@@ -248,8 +248,8 @@ static int give(struct reader *r, struct block *b, struct dt_document *doc,
     const char *parsed = b->parsed.data;
     size_t from = b->given;
     b->given = given->end;
-    if (given->is_bad && !record->cut) {
-        dt_fail(err, DT_EFORMAT, "%.*s", (int)(given->end - from), parsed + from);
+    if (given->failed && !record->cut) {
+        dt_fail(err, given->failed, "%.*s", (int)(given->end - from), parsed + from);
         return DT_DOCUMENT_BAD;
     }
     if (!record->cut) {

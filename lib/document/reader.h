@@ -54,7 +54,9 @@ struct dt_document_record {
     bool inside; /* between the marks of a document stream */
 };
 
-#define DT_DOCUMENT_BAD 2 /* result of next: the record is not a document, err says why */
+/* Result of next: the record is not a document; err says why, with DT_EMISSING where the field is
+ * absent. */
+#define DT_DOCUMENT_BAD 2
 
 struct dt_document_reader {
     const char *name;   /* for --from */

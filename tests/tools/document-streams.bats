@@ -228,6 +228,21 @@ END
         'in:1a in:3b in:7d ' ]
 }
 
+@test "the error of a bad record of any format names --on-error, unless the field is missing" {
+    printf 'text,other\na\n' >in.csv
+    printf '["a", "\\q"]\n' >in.json
+    printf '{"text":3}\n' >in.jsonl
+    for file in in.csv in.json in.jsonl; do
+        run dt-clean -q -o o $file
+        assert_one_line_error dt-clean
+        [[ "$output" == *"; --on-error skip or quarantine=FILE passes over it" ]]
+    done
+    printf '{"other":"a"}\n' >in.jsonl
+    run dt-clean -q -o o in.jsonl
+    assert_one_line_error dt-clean
+    [[ "$output" == *'no member "text"; --field '* && "$output" != *on-error* ]]
+}
+
 @test "a quarantined line is that of the input, byte for byte" {
     printf '{"text":"\377\000\r\\x"}\r\n{"text":"good"}\n{"text":"\001\200' >in
     dt-clean -q -o o --on-error quarantine=q in
@@ -297,7 +312,7 @@ END
     [ "$(wc -l <o)" -eq 50 ]
     printf '{"text":"a","dt_stream":1}\n' >in
     run dt-clean -q -o o in
-    [[ "$output" == *'in:1: member "dt_stream" is neither "begin" nor an end record' ]]
+    [[ "$output" == *'in:1: member "dt_stream" is neither "begin" nor an end record; --on-error '* ]]
 }
 
 @test "wrong uses of the options for bad lines end with status 2" {

@@ -254,7 +254,7 @@ END
         [ -z "$(find . -name '.*.tmp*')" ]
     done
     run dt-clean type
-    [ "${lines[-1]}" = 'dt-clean: type:2: member "text" is not a string' ]
+    [[ "${lines[-1]}" = 'dt-clean: type:2: member "text" is not a string; --on-error '* ]]
 }
 
 @test "a flipped bit in a compressed file is found" {

@@ -316,7 +316,7 @@ END
         record response "$(response Two)"; } >web.warc
     run dt-extract -o out.jsonl web.warc
     assert_one_line_error dt-extract
-    [[ "$output" == *"web.warc:2: record at byte $(record response "$(response One)" | wc -c): its Content-Length does not lead to the next record" ]]
+    [[ "$output" == *"web.warc:2: record at byte $(record response "$(response One)" | wc -c): its Content-Length does not lead to the next record; --on-error "* ]]
     [ ! -e out.jsonl ]
     dt-extract --on-error quarantine=bad -o out.jsonl web.warc 2>err
     [ "$(jq -r .meta.title out.jsonl | tr '\n' ' ')" = 'One Two ' ]
