@@ -547,7 +547,11 @@ int dt_shard_check_tokenizer(const struct dt_shard_info *info, const char *path,
     char made[DT_HASH_HEX], given[DT_HASH_HEX];
     if (info->tokenizer == fingerprint)
         return 0;
-    return dt_fail(err, DT_EINVALID, "%s: was made with another tokenizer (%s, but '%s' is %s)",
-                   path, dt_hash_hex(info->tokenizer, made), tokenizer,
+    const char *quote = tokenizer ? "'" : "";
+    return dt_fail(err, DT_EINVALID,
+                   "%s: was made with another tokenizer (%s, but %s%s%s is %s): use the one that "
+                   "made it, or tokenize its text again",
+                   path, dt_hash_hex(info->tokenizer, made), quote,
+                   tokenizer ? tokenizer : "that of the input", quote,
                    dt_hash_hex(fingerprint, given));
 }

@@ -54,8 +54,8 @@ struct dt_shard_info {
     uint64_t hash;
 };
 
-/* DT_EINVALID, which names both fingerprints, unless the data at path was made with this tokenizer.
- */
+/* DT_EINVALID, which names both fingerprints, unless the data at path was made with this tokenizer,
+ * a path, or NULL: that of the input. */
 int dt_shard_check_tokenizer(const struct dt_shard_info *info, const char *path,
                              uint64_t fingerprint, const char *tokenizer,
                              struct dt_error *err) DT_MUST_CHECK;

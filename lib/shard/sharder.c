@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/program.h"
-#include "hash/hash.h"
 #include "math/rng.h"
 #include "shard/rows.h"
 #include "shard/shard-directory.h"
@@ -75,13 +74,7 @@ int dt_sharder_check_splits(const struct dt_split *splits, int count, struct dt_
 static int check_append(const struct dt_sharder *s, struct dt_error *err)
 {
     const struct dt_shard_info *a = &s->directory.old.info, *b = &s->manifest.info;
-    char hex[2][DT_HASH_HEX];
-    if (a->tokenizer != b->tokenizer)
-        return dt_fail(err, DT_EINVALID,
-                       "%s: its shards were made with another tokenizer: the fingerprints are "
-                       "%s and %s",
-                       s->directory.path, dt_hash_hex(a->tokenizer, hex[0]),
-                       dt_hash_hex(b->tokenizer, hex[1]));
+    DT_TRY(dt_shard_check_tokenizer(a, s->directory.path, b->tokenizer, NULL, err));
     if (a->vocab_size != b->vocab_size || a->eot != b->eot)
         return dt_fail(err, DT_EINVALID, "%s: its shards were made with another tokenizer",
                        s->directory.path);

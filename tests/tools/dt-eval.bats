@@ -216,11 +216,11 @@ EOF
     dt-tokenize -q -t other.json docs.jsonl >other.dts
     run dt-eval -q -m run/latest perplexity other.dts
     assert_one_line_error dt-eval
-    [[ "$output" =~ ^"dt-eval: other.dts: was made with another tokenizer ("[0-9a-f]{16}", but 'run/latest/tokenizer.json' is "[0-9a-f]{16}")"$ ]]
+    [[ "$output" =~ ^"dt-eval: other.dts: was made with another tokenizer ("[0-9a-f]{16}", but 'run/latest/tokenizer.json' is "[0-9a-f]{16}"): use the one that made it, or tokenize its text again"$ ]]
     dt-eval -q -m run/latest -t other.json perplexity other.dts
     run dt-eval -q -m run/latest -t other.json perplexity data
     assert_one_line_error dt-eval
-    [[ "$output" == "dt-eval: data: was made with another tokenizer ("*", but 'other.json' is "*")" ]]
+    [[ "$output" == "dt-eval: data: was made with another tokenizer ("*", but 'other.json' is "*"): use the one "* ]]
     run dt-eval -q -m run/latest -t none.json perplexity data
     assert_one_line_error dt-eval
 }
