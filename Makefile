@@ -732,6 +732,9 @@ uninstall: ## remove what install put below DESTDIR and PREFIX
 	@rm -f $(TOOLS:%='$(DEST)'/$(BASH_COMPLETIONS)/%) '$(DEST)'/$(ZSH_COMPLETIONS)/_dt
 	@rm -f '$(DEST)'/lib/$(notdir $(SHARED)) '$(DEST)'/lib/libdt.so '$(DEST)'/include/dt.h '$(DEST)'/lib/pkgconfig/dt.pc
 	@rm -rf '$(DEST)'/lib/dt '$(DEST)'/share/dt
+	@case '$(PREFIX)' in /usr | /usr/local) ;; *) (cd '$(DEST)' 2>/dev/null && \
+	  for d in bin include lib/pkgconfig $(sort $(dir $(MAN:%=share/%))) $(BASH_COMPLETIONS) $(FISH_COMPLETIONS) $(ZSH_COMPLETIONS); do \
+	    rmdir -p $$d 2>/dev/null; done); rmdir '$(DEST)' 2>/dev/null;; esac; true
 	@echo "dt is removed from '$(DEST)'"
 
 # Links of programs to the libraries beside them work on machines whose C library is not older.

@@ -68,8 +68,20 @@ setup() {
     grep -o 'dt_api_[a-z_]*(' "$ROOT/lib/api/dt.h" | tr -d '(' | sort -u | diff - "$T/exported"
 }
 
-@test "uninstall removes what install put" {
+@test "uninstall removes what install put, with its directory" {
     "${MAKE[@]}" uninstall
-    run find "$T/a dir" -type f
-    [ -z "$output" ]
+    [ "$(find "$T/a dir")" = "$T/a dir
+$T/a dir/opt" ]
+    "${MAKE[@]}" uninstall
+}
+
+@test "uninstall leaves what others have, and the directories of /usr/local" {
+    mkdir "$PREFIX/share/other"
+    touch "$PREFIX/bin/other"
+    "${MAKE[@]}" uninstall
+    [ "$(cd "$PREFIX" && find . -mindepth 1 | sort | xargs)" = "./bin ./bin/other ./share ./share/other" ]
+    "${MAKE[@]}" PREFIX=/usr/local install
+    "${MAKE[@]}" PREFIX=/usr/local uninstall
+    [ -z "$(find "$T/a dir/usr/local" -type f)" ]
+    [ -d "$T/a dir/usr/local/lib/pkgconfig" ]
 }
