@@ -21,6 +21,7 @@
 
 #include "base/buffer.h"
 #include "base/printable.h"
+#include "base/progress.h"
 
 #define OUTPUT_BUFFER ((size_t)1 << 16)
 #define MOST_WRITERS  1000 /* of one file at a time */
@@ -49,20 +50,20 @@ void dt_output_remove_unfinished(void)
     }
 }
 
-static void remove_and_end(int signal_number)
+static void clean_and_end(int signal_number)
 {
     dt_output_remove_unfinished();
+    dt_progress_erase();
     signal(signal_number, SIG_DFL);
     raise(signal_number);
 }
 
-/* Signals that the program already handles or ignores keep their disposition. */
-static void watch_signals(void)
+void dt_output_watch_signals(void)
 {
     static const int fatal[] = {SIGHUP,  SIGINT,  SIGPIPE, SIGTERM, SIGXFSZ,
                                 SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
     for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
-        struct sigaction old, ours = {.sa_handler = remove_and_end};
+        struct sigaction old, ours = {.sa_handler = clean_and_end};
         if (sigaction(fatal[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
             sigaction(fatal[i], &ours, NULL);
     }
@@ -214,7 +215,7 @@ static int open_temporary(struct dt_output *out)
             after++;
         } else if ((fd = create_like(path, out->target)) >= 0) {
             out->temporary = path;
-            watch_signals();
+            dt_output_watch_signals();
             replace_unfinished(NULL, path);
             continue;
         } else if (errno != EEXIST || is_ours(path)) {

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -11,13 +12,21 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/printable.h"
+
+#define LINE 512
+#define ECHO 2 /* columns of ^C */
+
+static atomic_int drawn; /* columns of the line on the screen */
 
 void dt_progress_init(struct dt_progress *p, bool quiet)
 {
     struct stat st;
     bool feeds = fstat(STDOUT_FILENO, &st) == 0 && S_ISFIFO(st.st_mode);
     *p = (struct dt_progress){.shown = !quiet && !feeds && isatty(STDERR_FILENO)};
+    if (p->shown)
+        dt_output_watch_signals();
 }
 
 bool dt_progress_due(struct dt_progress *p)
@@ -35,7 +44,7 @@ void dt_progress_show(struct dt_progress *p, const char *fmt, ...)
 {
     if (!p->shown)
         return;
-    char line[512];
+    char line[LINE];
     va_list args;
     va_start(args, fmt);
     vsnprintf(line, sizeof line, fmt, args);
@@ -43,6 +52,7 @@ void dt_progress_show(struct dt_progress *p, const char *fmt, ...)
     dt_printable_line(line, sizeof line);
     int room = columns() - 1, n = (int)strlen(line);
     n = n < room ? n : room;
+    drawn = n + ECHO < room ? n + ECHO : room;
     fprintf(stderr, "\r%-*.*s", p->width > n ? p->width : n, n, line);
     fflush(stderr);
     p->width = n;
@@ -54,6 +64,18 @@ void dt_progress_clear(struct dt_progress *p)
     if (p->shown && p->width > 0)
         fprintf(stderr, "\r%*s\r", p->width, "");
     p->width = 0;
+    drawn = 0;
+}
+
+void dt_progress_erase(void)
+{
+    char blanks[LINE + ECHO + 2];
+    const size_t width = (size_t)drawn;
+    if (width == 0)
+        return;
+    memset(blanks, ' ', sizeof blanks);
+    blanks[0] = blanks[width + 1] = '\r';
+    (void)!write(STDERR_FILENO, blanks, width + 2);
 }
 
 char *dt_progress_bytes(double bytes, char text[DT_PROGRESS_BYTES])

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "base/progress.h"
 
 static volatile sig_atomic_t stop;
 static atomic_bool unattended;
@@ -65,6 +66,7 @@ void dt_stop_now(int number)
     sigemptyset(&one);
     sigaddset(&one, number);
     dt_output_remove_unfinished();
+    dt_progress_erase();
     signal(number, SIG_DFL);
     pthread_sigmask(SIG_UNBLOCK, &one, NULL);
     raise(number);

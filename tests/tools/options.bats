@@ -80,3 +80,12 @@ setup() {
     [ "$(progress 'dt-shard -o data docs.dts')" -gt 0 ]
     [ "$(progress 'dt-shard -q -o data docs.dts')" -eq 0 ]
 }
+
+@test "a signal that ends a program erases its line of progress" {
+    need_terminal
+    script -qefc 'echo $$ >pid; exec dt-synth -n 1000000000 -o /dev/null' /dev/null </dev/null >said &
+    await $! grep -q $'\r' said
+    kill "$(cat pid)"
+    wait $! || true
+    grep -qE $'stories\r +\r$' said
+}
