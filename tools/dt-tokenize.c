@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/path.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
@@ -296,9 +295,9 @@ static void strip_frame(const struct dt_tokenizer *t, uint32_t eot, const uint32
     }
 }
 
-/* Writes one document as text, without its frame; name: input file. */
+/* Writes one document as text, without its frame; name: input file; shared: by another one. */
 static int decode_document(struct sink *sink, const struct dt_tokenizer *t,
-                           const struct dt_ids *framed, uint32_t eot, const char *name,
+                           const struct dt_ids *framed, uint32_t eot, const char *name, bool shared,
                            uint64_t number, struct dt_error *err)
 {
     const uint32_t *ids = framed->data;
@@ -312,7 +311,7 @@ static int decode_document(struct sink *sink, const struct dt_tokenizer *t,
     sink->documents++;
     int rc;
     if (opt.to == TO_JSONL) {
-        dt_buffer_printf(&document.id, "%s:%llu", dt_path_base(name), (unsigned long long)number);
+        dt_document_number(name, shared, number, &document.id);
         rc = dt_document_writer_add(&sink->decoded, &document, &sink->text, err);
     } else {
         rc = dt_output_write(&sink->out, document.text.data, document.text.size, err);
@@ -322,7 +321,7 @@ static int decode_document(struct sink *sink, const struct dt_tokenizer *t,
 }
 
 static int decode_stream(struct sink *sink, const struct dt_tokenizer *t, const char *path,
-                         struct dt_error *err)
+                         bool shared, struct dt_error *err)
 {
     const char *name = strcmp(path, "-") == 0 ? "stdin" : path;
     struct dt_shard_reader *reader;
@@ -335,7 +334,7 @@ static int decode_stream(struct sink *sink, const struct dt_tokenizer *t, const 
         rc = dt_shard_read(reader, &ids, &document, err);
         if (rc <= 0)
             break;
-        rc = decode_document(sink, t, &ids, info->eot, name, number, err);
+        rc = decode_document(sink, t, &ids, info->eot, name, shared, number, err);
     }
     dt_ids_release(&ids);
     dt_shard_reader_close(reader);
@@ -343,7 +342,7 @@ static int decode_stream(struct sink *sink, const struct dt_tokenizer *t, const 
 }
 
 static int decode_lines(struct sink *sink, const struct dt_tokenizer *t, const char *path,
-                        struct dt_error *err)
+                        bool shared, struct dt_error *err)
 {
     struct dt_input *in;
     struct dt_buffer line = DT_BUFFER_EMPTY;
@@ -359,8 +358,8 @@ static int decode_lines(struct sink *sink, const struct dt_tokenizer *t, const c
         rc = dt_ids_from_line(line.data, line.size, location, &ids, err);
         free(location);
         if (rc == 0)
-            rc =
-                decode_document(sink, t, &ids, dt_tokenizer_eot(t), dt_input_name(in), number, err);
+            rc = decode_document(sink, t, &ids, dt_tokenizer_eot(t), dt_input_name(in), shared,
+                                 number, err);
     }
     dt_ids_release(&ids);
     dt_buffer_release(&line);
@@ -386,10 +385,16 @@ static int decode(struct sink *sink, const struct dt_tokenizer *t, char **files,
     sink->decoded = dt_document_writer_to(&sink->out, DT_DOCUMENT_OUTPUT_JSONL);
     sink->decoded.lineage = sink->lineage;
     sink->decoded.may_be_empty = opt.allow_empty;
-    for (int i = 0; i < (count ? count : 1); i++) {
+    bool *shared = dt_document_shared_names(files, count);
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < (count ? count : 1); i++) {
         const char *path = count ? files[i] : "-";
-        DT_TRY(opt.ids ? decode_lines(sink, t, path, err) : decode_stream(sink, t, path, err));
+        bool also = count && shared[i];
+        rc = opt.ids ? decode_lines(sink, t, path, also, err)
+                     : decode_stream(sink, t, path, also, err);
     }
+    free(shared);
+    DT_TRY(rc);
     if (sink->documents == 0 && !opt.allow_empty)
         return dt_fail(err, DT_EFORMAT, "the input contains no documents");
     return dt_document_writer_end(&sink->decoded, err);

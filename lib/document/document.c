@@ -104,18 +104,41 @@ static int compare_names(const void *a, const void *b)
     return order ? order : (m > n) - (m < n);
 }
 
-/* Ids begin with the base name, so that a corpus may be elsewhere, unless two files share it. */
-static void find_shared_names(struct dt_documents *d)
+bool *dt_document_shared_names(char *const *paths, int count)
 {
-    char *const **sorted = dt_alloc((size_t)d->count, sizeof *sorted);
-    d->shared = dt_alloc((size_t)d->count, sizeof *d->shared);
-    for (int i = 0; i < d->count; i++)
-        sorted[i] = &d->paths[i];
-    qsort(sorted, (size_t)d->count, sizeof *sorted, compare_names);
-    for (int i = 1; i < d->count; i++)
+    char *const **sorted = dt_alloc((size_t)count, sizeof *sorted);
+    bool *shared = dt_alloc((size_t)count, sizeof *shared);
+    for (int i = 0; i < count; i++)
+        sorted[i] = &paths[i];
+    qsort(sorted, (size_t)count, sizeof *sorted, compare_names);
+    for (int i = 1; i < count; i++)
         if (compare_names(&sorted[i - 1], &sorted[i]) == 0)
-            d->shared[sorted[i - 1] - d->paths] = d->shared[sorted[i] - d->paths] = true;
+            shared[sorted[i - 1] - paths] = shared[sorted[i] - paths] = true;
     free(sorted);
+    return shared;
+}
+
+static void add_number(struct dt_buffer *b, uint64_t number)
+{
+    char digits[20], *p = digits + sizeof digits;
+    do {
+        *--p = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    dt_buffer_append(b, p, (size_t)(digits + sizeof digits - p));
+}
+
+/* The base name, so that a corpus may be elsewhere, unless two files share it. */
+void dt_document_number(const char *name, bool shared, uint64_t number, struct dt_buffer *id)
+{
+    size_t size;
+    const char *base = short_name(name, &size);
+    if (shared)
+        dt_buffer_add_string(id, name);
+    else
+        dt_buffer_append(id, base, size);
+    dt_buffer_add_char(id, ':');
+    add_number(id, number);
 }
 
 static int check_path(const char *path, struct dt_error *err)
@@ -146,7 +169,7 @@ int dt_documents_open(struct dt_documents **result, char *const *paths, int coun
     d->options = *options;
     d->most = options->most ? options->most : DT_DOCUMENT_BYTES;
     d->threads = dt_threads_new(options->threads);
-    find_shared_names(d);
+    d->shared = dt_document_shared_names(d->paths, d->count);
     int rc = find_sizes(d, err);
     rc = rc < 0 ? rc : dt_bad_lines_open(&d->bad_lines, &options->bad_lines, err);
     if (rc == 0 && options->list)
@@ -515,28 +538,11 @@ static void close_current(struct dt_documents *d)
     close_reader(d);
 }
 
-static void add_number(struct dt_buffer *b, uint64_t number)
-{
-    char digits[20], *p = digits + sizeof digits;
-    do {
-        *--p = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    dt_buffer_append(b, p, (size_t)(digits + sizeof digits - p));
-}
-
-/* The id of an unnamed document: name of its file and its number. */
 static int number_document(struct dt_documents *d, struct dt_document *doc, struct dt_error *err)
 {
-    size_t size;
-    const char *name = dt_input_name(d->in), *base = short_name(name, &size);
     DT_TRY(count_before(d, err));
-    if (d->shared[d->next_path - 1])
-        dt_buffer_add_string(&doc->id, name);
-    else
-        dt_buffer_append(&doc->id, base, size);
-    dt_buffer_add_char(&doc->id, ':');
-    add_number(&doc->id, d->before.records + d->number);
+    dt_document_number(dt_input_name(d->in), d->shared[d->next_path - 1],
+                       d->before.records + d->number, &doc->id);
     return 0;
 }
 

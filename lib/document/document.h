@@ -54,6 +54,12 @@ struct dt_document {
 
 void dt_document_release(struct dt_document *doc);
 
+/* Appends the id of a document that has none: the base name of its file, or its name as given if
+ * shared: another file of the command has that base name; and its number in the file. */
+void dt_document_number(const char *name, bool shared, uint64_t number, struct dt_buffer *id);
+/* For each path whether that is so; owned by the caller (free). */
+bool *dt_document_shared_names(char *const *paths, int count);
+
 /* The default limit of a document in bytes. */
 #define DT_DOCUMENT_BYTES 128000000
 

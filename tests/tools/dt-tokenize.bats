@@ -130,6 +130,17 @@ repeat() {
     [[ "$output" == *"vocab.json: has tokens that end in '</w>', as those of CLIP"*tokenizer.json* ]]
 }
 
+@test "ids of decoded documents have the path where two files have one base name" {
+    mkdir a b
+    for frame in "" --ids; do
+        printf '{"text":"one"}\n{"text":"two"}\n' | dt-tokenize -t t.json $frame >a/f
+        cp a/f b/f
+        cp a/f g
+        dt-tokenize -t t.json -d $frame --to jsonl a/f b/f ./g - <g >out
+        [ "$(jq -r .id out | xargs)" = 'a/f:1 a/f:2 b/f:1 b/f:2 g:1 g:2 stdin:1 stdin:2' ]
+    done
+}
+
 @test "a stream of another tokenizer is refused" {
     dt-tokenize -t t.json -o f.dts t.json --from text
     run dt-tokenize -t "$GOLDEN/hugging-face.json" -d f.dts
