@@ -13,6 +13,9 @@ const char *dt_lineage_id(struct json_object *record);
 /* Whether one of the first count records has the id. */
 bool dt_lineage_has(struct json_object *records, size_t count, const char *id);
 
+/* A path or an argument as a value of a record; dt_lineage_read_restored() gives it back. */
+struct json_object *dt_lineage_text(const char *text);
+
 struct dt_lineage_input {
     const char *path;   /* as given to the command */
     char *file;         /* in the directory path; NULL: path is a file */

@@ -39,7 +39,7 @@ struct dt_lineage *dt_lineage_new(void)
     l->own = dt_json_new_object();
     l->inputs = dt_json_new_array();
     for (const char *const *a = dt_command_arguments(); *a; a++)
-        dt_json_array_add(arguments, dt_json_new_string(*a));
+        dt_json_array_add(arguments, dt_lineage_text(*a));
     dt_json_object_add(l->own, "program", dt_json_new_string(dt_system_program_name()));
     dt_json_object_add(l->own, "version", dt_json_new_string(dt_version));
     dt_json_object_add(l->own, "commit", dt_json_new_string(dt_version_commit));
@@ -121,10 +121,10 @@ static void add_input(struct dt_lineage *l, const struct dt_lineage_input *in)
 {
     struct json_object *input = dt_json_new_object(), *records = in->upstream;
     char *hub = dt_path_hub_name(in->path);
-    dt_json_object_add(input, "path", dt_json_new_string(hub ? hub : in->path));
+    dt_json_object_add(input, "path", dt_lineage_text(hub ? hub : in->path));
     free(hub);
     if (in->file)
-        dt_json_object_add(input, "file", dt_json_new_string(in->file));
+        dt_json_object_add(input, "file", dt_lineage_text(in->file));
     if (*in->sha256) {
         dt_json_object_add(input, "bytes", dt_json_new_int((int64_t)in->bytes));
         dt_json_object_add(input, "sha256", dt_json_new_string(in->sha256));
@@ -136,7 +136,7 @@ static void add_input(struct dt_lineage *l, const struct dt_lineage_input *in)
         const char *from = dt_lineage_id(json_object_array_get_idx(records, count_of(records) - 1));
         dt_json_object_add(input, "from", dt_json_new_string(from));
         if (in->of)
-            dt_json_object_add(input, "of", dt_json_new_string(in->of));
+            dt_json_object_add(input, "of", dt_lineage_text(in->of));
     }
     dt_json_array_add(l->inputs, input);
 }

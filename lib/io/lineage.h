@@ -99,5 +99,9 @@ int dt_lineage_content(const char *path, char **content, struct dt_error *err) D
  * caller (json_object_put). */
 int dt_lineage_read(const char *path, struct json_object **records,
                     struct dt_error *err) DT_MUST_CHECK;
+/* The same with paths and arguments as they were given: one that is not UTF-8 is recorded as a
+ * shell reads it, $'caf\xe9.txt', and so is one that begins with $'. The ids are not of these. */
+int dt_lineage_read_restored(const char *path, struct json_object **records,
+                             struct dt_error *err) DT_MUST_CHECK;
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/credentials.h"
+#include "base/printable.h"
 #include "base/version.h"
 
 static const char *program; /* its name */
@@ -24,6 +25,21 @@ const char *const *dt_command_arguments(void)
     return arguments ? arguments : none;
 }
 
+/* Appends a character between single quotes: a control character, or a byte that is not UTF-8, as
+ * $'\x0a'. */
+static size_t add_character(struct dt_buffer *b, const char *text, size_t size)
+{
+    char spelling[DT_SPELLING];
+    const size_t n = dt_printable_next(text, size, spelling);
+    if (*text == '\'')
+        dt_buffer_add_string(b, "'\\''");
+    else if (n == 1 && *spelling)
+        dt_buffer_printf(b, "'$'%s''", spelling);
+    else
+        dt_buffer_append(b, text, n);
+    return n;
+}
+
 /* Appends an argument quoted for the shell, on one line. */
 static void add_quoted(struct dt_buffer *b, const char *text)
 {
@@ -35,12 +51,8 @@ static void add_quoted(struct dt_buffer *b, const char *text)
         return;
     }
     dt_buffer_add_char(b, '\'');
-    for (; *text; text++) {
-        if (*text == '\'')
-            dt_buffer_add_string(b, "'\\''");
-        else
-            dt_buffer_add_char(b, (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
-    }
+    while (*text)
+        text += add_character(b, text, strlen(text));
     dt_buffer_add_char(b, '\'');
 }
 

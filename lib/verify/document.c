@@ -161,7 +161,7 @@ static int check_data(struct search *s, struct json_object *input, struct dt_err
 static int find_shards(struct search *s, const char *moved, struct dt_error *err)
 {
     struct json_object *records;
-    DT_TRY(dt_lineage_read(s->checkpoint, &records, err));
+    DT_TRY(dt_lineage_read_restored(s->checkpoint, &records, err));
     struct json_object *input = find_data(s, records);
     int rc = input ? 0
                    : dt_fail(err, DT_EFORMAT, "%s: its lineage does not name the data of the run",

@@ -401,7 +401,7 @@ int dt_verify_replay(const struct dt_verify_replay_options *o, struct dt_verify_
     struct dt_replay_plan p = {0};
     struct json_object *records = NULL;
     int rc = find_target(&t, o->path, err);
-    rc = rc < 0 ? rc : dt_lineage_read(t.path, &records, err);
+    rc = rc < 0 ? rc : dt_lineage_read_restored(t.path, &records, err);
     rc = rc < 0 ? rc : dt_replay_plan_make(&p, records, t.name, o, err);
     rc = rc < 0 ? rc : replay(&t, &p, o, r, err);
     dt_replay_plan_release(&p);

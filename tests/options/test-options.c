@@ -105,8 +105,8 @@ static void options_and_operands_are_understood(void **state)
 static void the_command_line_is_one_line_that_a_shell_takes(void **state)
 {
     (void)state;
-    struct outcome r = RUN("it's", "", "a\nb", "$x");
-    assert_non_null(strstr(r.out, ": 'it'\\''s' '' 'a?b' '$x'"));
+    struct outcome r = RUN("it's", "", "a\nb", "$x", "caf\xe9", "\u00e9");
+    assert_non_null(strstr(r.out, ": 'it'\\''s' '' 'a'$'\\x0a''b' '$x' 'caf'$'\\xe9''' '\u00e9'"));
 }
 
 static void passwords_in_urls_are_not_recorded(void **state)

@@ -335,6 +335,26 @@ END
     DT_SET=training.weight_decay=0.3 dt-verify replay -o b plain
 }
 
+@test "paths that are not UTF-8 leave lineage JSON, and replay has them as they were" {
+    for name in $'caf\xe9' $'\xff\'s \\x41' "\$'x'"; do
+        echo 'A line of text.' >"$name"
+        dt-clean -q --from lines -o clean.jsonl "$name"
+        python3 - "$name" <<'END'
+import json, os, subprocess, sys
+record, = json.load(open("clean.jsonl.lineage.json", encoding="utf-8"))["lineage"]
+path = record["inputs"][0]["path"]
+assert path == record["arguments"][2], record
+shell = subprocess.run(["bash", "-c", f"printf %s {path}"], capture_output=True)
+assert shell.stdout == os.fsencode(sys.argv[1]), path
+END
+        dt-verify replay -o again clean.jsonl
+        rm -r again
+    done
+    dt-vocab -q -s 257 -o t.json clean.jsonl
+    dt-tokenize -q -t t.json --from lines $'caf\xe9' | dt-shard -o shards
+    python3 -c 'import json; json.load(open("shards/index.json", encoding="utf-8"))'
+}
+
 @test "replay finds inputs that were read in their own directory" {
     cp -r "$S"/run "$S"/data "$S"/stories.jsonl* "$S"/clean.jsonl* "$S"/tok.json* .
     (cd run && dt-export -m latest -o ../model 2>/dev/null && dt-verify replay --plan ../model) >plan
