@@ -355,6 +355,25 @@ END
     python3 -c 'import json; json.load(open("shards/index.json", encoding="utf-8"))'
 }
 
+@test "replay of a token stream compares its content where its command line has another path" {
+    dt-synth -n 20 -o d.jsonl
+    dt-vocab -q -s 300 -o t.json d.jsonl
+    dt-tokenize -q -t "$PWD/t.json" -o x.dts d.jsonl
+    dt-shard -q -o data x.dts
+    run dt-verify replay -o again x.dts
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"again/x.dts: has the content of "*"/x.dts, and another command line" ]]
+    run dt-verify replay -o shards data
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"stage 3, dt-tokenize: x.dts has a command line with another path, and is not compared"* ]]
+    dt-synth -n 20 --seed 2 | dt-tokenize -q -t t.json >x.dts
+    edit x.dts.lineage.json "v.update(bytes=$(stat -c %s x.dts), sha256='$(sha256sum x.dts | cut -c 1-64)')"
+    reseal x.dts.lineage.json
+    run dt-verify replay -o changed x.dts
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"changed/x.dts: differs from "* ]]
+}
+
 @test "replay finds inputs that were read in their own directory" {
     cp -r "$S"/run "$S"/data "$S"/stories.jsonl* "$S"/clean.jsonl* "$S"/tok.json* .
     (cd run && dt-export -m latest -o ../model 2>/dev/null && dt-verify replay --plan ../model) >plan
