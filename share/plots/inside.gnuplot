@@ -15,7 +15,7 @@ if (!linear) { set logscale cb }
 set cbrange [low:high]
 set format cb "%g"
 set colorbox
-set title value_label . ", log scale" noenhanced
+set title value_label . (linear ? "" : ", log scale") noenhanced
 # From light to dark in one direction, also in greyscale (viridis, reversed).
 set palette defined (0 "#FDE725", 0.25 "#5EC962", 0.5 "#21918C", 0.75 "#3B528B", 1 "#440154")
 set autoscale xfix

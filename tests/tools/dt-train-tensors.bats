@@ -170,6 +170,9 @@ EOF
     command -v gnuplot >/dev/null || skip "no gnuplot"
     dt-plot inside -o map.svg run -v dead_units
     grep -q 'layer 2' map.svg
+    grep -q '>dead units of the MLP (never activated), fraction<' map.svg
+    dt-plot inside -o map.svg run -v input_rms
+    grep -q ', log scale<' map.svg
 }
 
 @test "dt-plot inside draws layers over steps" {
