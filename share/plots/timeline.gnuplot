@@ -7,7 +7,14 @@ set xrange [0:whole] noextend
 set yrange [lanes + 0.5:0.5]
 set ytics scale 0
 set ytics ()
-do for [i=1:lanes] { set ytics add (lane[i] i) }
+longest = 0
+do for [i=1:lanes] {
+    set ytics add (lane[i] i)
+    longest = strlen(lane[i]) > longest ? strlen(lane[i]) : longest
+}
+# gnuplot lays out the key before it has made room for the lanes' names: its last column would be
+# beyond the edge.
+if (format ne "text" && longest <= 30) { set lmargin longest + 2 }
 unset grid
 set style fill solid 0.9 border rgb "white"
 block(k) = sprintf("$kind_%d", k)

@@ -399,6 +399,20 @@ END
     grep -qF '>50% of %s<' "$T/b.svg"
 }
 
+@test "the key of a timeline with long names of lanes is not cut" {
+    {
+        echo '{"traceEvents":[{"ph":"M","name":"process_name","pid":1,"args":{"name":"rank 0 operation of it"}}'
+        for name in step backward forward loader head matmul norm_forward; do
+            echo ",{\"ph\":\"X\",\"name\":\"$name\",\"pid\":1,\"tid\":0,\"ts\":30,\"dur\":30}"
+        done
+        echo ']}'
+    } >"$T/trace.json"
+    dt-plot timeline "$T/trace.json" -o "$T/a.svg"
+    # of 800 pixels, of which this name needs 100
+    grep -B 1 '<text>norm_forward<' "$T/a.svg" >"$T/place"
+    [ "$(sed -nE 's/.*translate\(([0-9]+).*/\1/p' "$T/place")" -lt 700 ]
+}
+
 @test "a roofline needs peak and bandwidth" {
     make_rows
     dt-plot roofline --peak 100 --bandwidth 20 "$T/rows" -o "$T/a.svg"
