@@ -58,7 +58,10 @@ points = 0
 do for [i=1:runs] { points = points || has_train(i) && has_valid(i) }
 # Text has 7 symbols for lines, of which the floor has one: letters tell many runs apart, small ones
 # along a line and capitals for the validation.
-apart(i) = int(value(sprintf("points_%d", i)) / 10) + 1
+points_of(i) = value(sprintf("points_%d", i))
+apart(i) = int(points_of(i) / 10) + 1
+# A line of one point is invisible.
+lone(i) = points_of(i) == 1 ? 0 : NaN
 if (format eq "text" && many) {
     plot for [i=1:runs] $smooth index i-1 with linespoints linetype i \
              pointtype sprintf("%c", 97 + (i - 1) % 26) pointinterval apart(i) \
@@ -81,6 +84,8 @@ if (format ne "text") {
              linecolor rgb light(i) linewidth 0.7 notitle, \
          for [i=1:runs] $smooth index i-1 with lines \
              linecolor rgb color_of(i) dashtype dash_of(i) linewidth 1.6 title train_label(i), \
+         for [i=1:runs] $smooth index i-1 using 1:($2 + lone(i)) with points \
+             linecolor rgb color_of(i) pointtype 1 notitle, \
          for [i=1:runs] $valid index i-1 with linespoints \
              linecolor rgb color_of(i) linewidth 0.8 dashtype 3 \
              pointtype shape_of(i) pointsize 0.7 title valid_label(i), \

@@ -24,6 +24,15 @@ setup() {
     grep -q 'A &amp; B &lt;c' "$T/a.svg"
 }
 
+@test "a run of one logged step is a point" {
+    mkdir "$T/one"
+    echo '{"step":1,"loss":2.5}' >"$T/one/metrics.jsonl"
+    dt-plot loss "$T/one" -o "$T/a.svg"
+    dt-plot loss "$T/run" -o "$T/b.svg" # has points of the validation only
+    grep -q "xlink:href='#gpPt0'" "$T/a.svg"
+    refute grep -q "xlink:href='#gpPt0'" "$T/b.svg"
+}
+
 @test "draws a PNG" {
     dt-plot loss "$T/run/metrics.jsonl" -o "$T/a.png" --x time --log xy
     [ "$(head -c 8 "$T/a.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ]
@@ -411,6 +420,19 @@ END
     # of 800 pixels, of which this name needs 100
     grep -B 1 '<text>norm_forward<' "$T/a.svg" >"$T/place"
     [ "$(sed -nE 's/.*translate\(([0-9]+).*/\1/p' "$T/place")" -lt 700 ]
+}
+
+@test "values of dt-metrics have labels with units" {
+    echo '{"step":1,"loss":2,"gradient_noise":3,"gradient_signal":1,"logit_rms":1,"logit_max":2,"val_accuracy":0.1,"reward":1,"other_thing":1}' >"$T/m"
+    while IFS=: read -r name label; do
+        dt-plot $name "$T/m" -o "$T/a.svg"
+        grep -qF ">$label<" "$T/a.svg" || { echo "$name"; return 1; }
+    done <<'END'
+gradient_noise:variance of the gradient of one token, estimated
+logit_max:largest magnitude of the logits
+val_accuracy:validation accuracy (fraction of tokens)
+other_thing:other_thing
+END
 }
 
 @test "a roofline needs peak and bandwidth" {
