@@ -12,7 +12,8 @@ set logscale y 10
 set yrange [*:*] noextend
 set ytics ()
 do for [e=-6:15] { do for [m in "1 1.5 2 3 4 5 7"] {
-    set ytics add (gprintf("%.0s%c", m * 10.0**e) m * 10.0**e)
+    digits = m eq "1.5" && e % 3 == 0 ? "%.1s%c" : "%.0s%c"
+    set ytics add (gprintf(digits, m * 10.0**e) m * 10.0**e)
 } }
 if (format ne "text") { set key inside top left vertical }
 if (format eq "text") {

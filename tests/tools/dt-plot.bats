@@ -435,6 +435,14 @@ other_thing:other_thing
 END
 }
 
+@test "marks of scaling say where they are" {
+    dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a n=1,2,4 -- \
+        awk 'BEGIN { print "{\"tokens_per_second\":" {n} * 1100 "}" }' >/dev/null
+    dt-plot scaling "$T/rows" -o "$T/a.svg"
+    grep -qF '>1.5k<' "$T/a.svg"
+    [ "$(grep -cF '>2k<' "$T/a.svg")" -eq 1 ]
+}
+
 @test "a roofline needs peak and bandwidth" {
     make_rows
     dt-plot roofline --peak 100 --bandwidth 20 "$T/rows" -o "$T/a.svg"
