@@ -66,15 +66,18 @@ static int add_line(void *context, struct json_object *line, const char *subject
         m->name = dt_strdup(dt_json_text(run));
     }
     double train, valid = NAN;
+    const size_t not_finite = m->not_finite;
     bool trains = get_loss(m, &m->train, line, r->member, &train);
     bool validates =
         strcmp(r->member, LOSS) == 0 && get_loss(m, &m->valid, line, "val_loss", &valid);
-    if (!trains && !validates)
+    if (trains || validates)
+        DT_TRY(dt_json_get_real(line, "step", subject, &point.step, err));
+    else if (m->not_finite == not_finite || !get_number(line, "step", &point.step))
         return 0;
-    DT_TRY(dt_json_get_real(line, "step", subject, &point.step, err));
     get_number(line, "tokens", &point.tokens);
     get_number(line, "time", &point.time);
     point.loss = train;
+    m->last = point;
     if (trains)
         add_point(&m->train, point);
     point.loss = valid;

@@ -38,7 +38,8 @@ struct dt_curve { /* steps increase */
 struct dt_run_metrics {
     char *name; /* of the run: its header's "run", else the directory's or file's name */
     struct dt_curve train, valid;
-    size_t not_finite; /* losses that are NaN, above 1e300 or not a number; in no curve */
+    struct dt_metric last; /* of the last line with a loss, finite or not; its loss is not set */
+    size_t not_finite;     /* losses that are NaN, above 1e300 or not a number; in no curve */
 };
 
 /* Reads PATH, or PATH/metrics.jsonl if PATH is a directory. A run without any

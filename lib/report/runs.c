@@ -150,12 +150,10 @@ static int read_run(struct dt_reported_run *run, const char *path, struct dt_err
     run->state = DT_RUN_BROKEN;
     if (!directory)
         return 0;
-    const struct dt_curve *train = &run->loss.train;
     DT_TRY(read_facts(run, err));
     DT_TRY(count_parameters(run, err));
-    return dt_run_watch_read_state(path,
-                                   train->count > 0 ? (long)train->items[train->count - 1].step : 0,
-                                   "/proc/locks", &run->state, err);
+    return dt_run_watch_read_state(path, (long)run->loss.last.step, "/proc/locks", &run->state,
+                                   err);
 }
 
 static void release_run(struct dt_reported_run *run)

@@ -16,12 +16,6 @@ static void add_all(struct dt_grid *g, const char *const *texts)
 
 /* --- runs ---------------------------------------------------------------------------------- */
 
-static const struct dt_metric *last_of(const struct dt_reported_run *run)
-{
-    const struct dt_curve *train = &run->loss.train, *valid = &run->loss.valid;
-    return train->count > 0 ? &train->items[train->count - 1] : &valid->items[valid->count - 1];
-}
-
 static void add_duration(struct dt_grid *g, double seconds)
 {
     if (isnan(seconds))
@@ -37,7 +31,7 @@ static void add_duration(struct dt_grid *g, double seconds)
 static void add_steps(struct dt_grid *g, const struct dt_reported_run *run)
 {
     const char *most = dt_reported_fact(run, "training.max_steps");
-    dt_grid_printf(g, *most ? "%.0f of %s" : "%.0f", last_of(run)->step, most);
+    dt_grid_printf(g, *most ? "%.0f of %s" : "%.0f", run->loss.last.step, most);
 }
 
 static void add_run(struct dt_grid *g, const struct dt_reported *r, int configuration,
@@ -57,8 +51,8 @@ static void add_run(struct dt_grid *g, const struct dt_reported *r, int configur
     dt_grid_add(g, *seed ? seed : "-");
     dt_grid_add(g, states[run->state]);
     add_steps(g, run);
-    dt_grid_add(g, dt_grid_number(last_of(run)->tokens, number));
-    add_duration(g, last_of(run)->time);
+    dt_grid_add(g, dt_grid_number(run->loss.last.tokens, number));
+    add_duration(g, run->loss.last.time);
     dt_grid_printf(g, "%zu", run->loss.not_finite);
     dt_grid_printf(g, "%.*s", HASH_DIGITS, run->metrics_hash);
 }

@@ -42,6 +42,24 @@ static void losses_are_read_and_the_rest_is_ignored(void **state)
     assert_int_equal(m.valid.count, 1);
     assert_float_equal(m.valid.items[0].loss, 3.25, 0);
     assert_int_equal(m.not_finite, 1);
+    assert_float_equal(m.last.step, 3, 0);
+    dt_run_metrics_release(&m);
+}
+
+static void the_last_line_counts_without_a_finite_loss(void **state)
+{
+    (void)state;
+    struct dt_run_metrics m;
+    struct dt_error err;
+    assert_int_equal(read_text("{\"step\":1,\"tokens\":10,\"time\":0.5,\"loss\":3.5}\n"
+                               "{\"step\":2,\"tokens\":20,\"time\":0.75,\"loss\":null}\n"
+                               "{\"step\":9,\"generation\":2}\n",
+                               &m, &err),
+                     0);
+    assert_int_equal(m.train.count, 1);
+    assert_float_equal(m.last.step, 2, 0);
+    assert_float_equal(m.last.tokens, 20, 0);
+    assert_float_equal(m.last.time, 0.75, 0);
     dt_run_metrics_release(&m);
 }
 
@@ -94,6 +112,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_are_read_and_the_rest_is_ignored),
+        cmocka_unit_test(the_last_line_counts_without_a_finite_loss),
         cmocka_unit_test(a_resumed_run_replaces_the_steps_it_repeats),
         cmocka_unit_test(broken_metrics_are_refused_with_their_line),
         cmocka_unit_test(a_missing_run_is_an_error),
