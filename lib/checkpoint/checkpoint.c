@@ -671,6 +671,27 @@ int dt_checkpoint_find(const char *run, char **path, struct dt_error *err)
     return 0;
 }
 
+static int check_link(const char *run, const char *link, struct dt_error *err)
+{
+    char *path = dt_path_join(run, link);
+    struct stat st;
+    int rc = lstat(path, &st) == 0 && S_ISDIR(st.st_mode)
+                 ? dt_fail(err, DT_EINVALID,
+                           "'%s' is a directory where a link to a checkpoint belongs, as after a "
+                           "copy that follows links: remove it; without " LATEST
+                           " the checkpoint of the highest step is resumed",
+                           path)
+                 : 0;
+    free(path);
+    return rc;
+}
+
+int dt_checkpoint_check_links(const char *run, struct dt_error *err)
+{
+    DT_TRY(check_link(run, LATEST, err));
+    return check_link(run, BEST, err);
+}
+
 int dt_checkpoint_find_before(const char *run, const char *path, char **earlier,
                               struct dt_error *err)
 {

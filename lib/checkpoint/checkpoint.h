@@ -96,6 +96,10 @@ char *dt_checkpoint_of_step(const char *run, long step);
  * there is none. *path is owned by the caller. */
 int dt_checkpoint_find(const char *run, char **path, struct dt_error *err) DT_MUST_CHECK;
 
+/* Fails if RUN/latest or RUN/best is a directory, which no link can replace: a copy that followed
+ * links has made it. */
+int dt_checkpoint_check_links(const char *run, struct dt_error *err) DT_MUST_CHECK;
+
 /* The newest checkpoint of RUN before the one at path, which may be RUN/latest; NULL: none.
  * *earlier is owned by the caller. */
 int dt_checkpoint_find_before(const char *run, const char *path, char **earlier,

@@ -250,6 +250,7 @@ static int find_checkpoint(const struct dt_training *t, const char *resume, char
 {
     char *newest;
     *found = NULL;
+    DT_TRY(dt_checkpoint_check_links(t->run, err));
     DT_TRY(dt_checkpoint_find(t->run, &newest, err));
     if (strcmp(resume, "auto") == 0 || (newest && dt_training_goes_on(t))) {
         *found = newest;

@@ -512,6 +512,20 @@ restless=(--set training.schedule=constant --set training.learning_rate=0.3
     [ "$(stat -c %Y again/latest/model.safetensors)" -eq 0 ]
 }
 
+@test "a run copied without its links is refused until they are removed" {
+    expected=$(train --set training.max_steps=60)
+    cp -rL run copy
+    run train -o copy --set training.max_steps=80
+    assert_one_line_error dt-train
+    [[ "$output" == *"'copy/latest' is a directory where a link to a checkpoint belongs"*"remove it"* ]]
+    rm -r copy/latest
+    mkdir copy/best
+    run train -o copy
+    [[ "$output" == *"'copy/best' is a directory where"* ]]
+    rmdir copy/best
+    [ "$(train -o copy)" = "$expected" ]
+}
+
 @test "a run that is further than its last step is refused" {
     train
     run dt-train -q -j 1 "${small[@]}" --set training.max_steps=40 -o run "$data"
