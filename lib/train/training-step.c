@@ -104,6 +104,8 @@ static int end_layers(struct dt_training *t, const struct dt_step_report *r, dou
     return 0;
 }
 
+#define MEASUREMENTS "measurements" /* a phase: hashes, and metrics of layers and tensors */
+
 /* Gradients and mean loss of the step's micro-batches, over all ranks. The gradients are
  * gradient_factor times those of the mean loss: the loss scale, and a correction for positions
  * without targets, whose number is known only afterwards. */
@@ -165,14 +167,16 @@ static int apply(struct dt_training *t, const struct dt_step_report *r, double g
     double since = dt_time_spans_begin();
     if (measures)
         dt_tensor_norms_before(&t->norms, gradient_factor);
-    dt_time_spans_end(DT_TIME_LANE_PHASE, "norms of tensors", -1, since);
+    dt_time_spans_end(DT_TIME_LANE_PHASE, MEASUREMENTS, -1, since);
     since = dt_time_spans_begin();
     dt_train_state_update(&t->state, &t->settings, t->progress.step, r->gradient_norm,
                           gradient_factor);
     DT_TRY(t->device->ops->synchronize(t->device, err));
     dt_time_spans_end(DT_TIME_LANE_PHASE, "update", -1, since);
+    since = dt_time_spans_begin();
     if (measures)
         DT_TRY(dt_tensor_norms_after(&t->norms, t->mesh.world, err));
+    dt_time_spans_end(DT_TIME_LANE_PHASE, MEASUREMENTS, -1, since);
     t->has_norms = measures;
     t->progress.skipped_in_row = 0;
     if (t->settings.training.precision == DT_DTYPE_F16)
@@ -209,8 +213,10 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
     r->due |= due;
     if (t->async.active)
         DT_TRY(dt_async_check_due(t, r, err));
+    double since = dt_time_spans_begin();
     DT_TRY(dt_step_trace_passes(&t->trace, err));
     DT_TRY(end_layers(t, r, factor, err));
+    dt_time_spans_end(DT_TIME_LANE_PHASE, MEASUREMENTS, -1, since);
     r->learning_rate = dt_learning_rate(&t->settings, t->progress.step);
     r->skip = judge(t, r);
     if (r->skip == DT_SKIP_NONE)
@@ -222,15 +228,23 @@ int dt_training_update(struct dt_training *t, struct dt_step_report *r, struct d
                                t->progress.loss_scale.factor / r->loss_scale);
     t->progress.step++;
     t->progress.timed = r->timed;
+    since = dt_time_spans_begin();
     if (t->has_layers)
         DT_TRY(dt_training_log_layers(t, err));
     if (r->skip == DT_SKIP_NONE && t->has_norms)
         DT_TRY(dt_training_log_norms(t, err));
+    dt_time_spans_end(DT_TIME_LANE_PHASE, MEASUREMENTS, -1, since);
     const long step = t->progress.step, last = t->settings.training.max_steps;
     const bool needed =
         step == last || r->stop || (r->due & (DT_DUE_VALIDATION | DT_DUE_CHECKPOINT)) != 0;
+    since = dt_time_spans_begin();
     DT_TRY(dt_local_sgd_step(&t->local, step, last, needed, err));
+    if (t->local.active)
+        dt_time_spans_end(DT_TIME_LANE_PHASE, "synchronize ranks", -1, since);
     t->progress.samples += (uint64_t)(batches * t->settings.training.batch_size);
     r->batch_hash = t->trace.batch;
-    return dt_step_trace_update(&t->trace, err);
+    since = dt_time_spans_begin();
+    DT_TRY(dt_step_trace_update(&t->trace, err));
+    dt_time_spans_end(DT_TIME_LANE_PHASE, MEASUREMENTS, -1, since);
+    return 0;
 }

@@ -59,6 +59,14 @@ EOF
     [[ $output == *"training.timeline_steps must be a step from 1 on, or two as 5:7, not '5:3'" ]]
 }
 
+@test "the phases fill a step that is hashed and measured" {
+    dt-train "${small[@]}" --set training.timeline_steps=3:5 --set training.trace_steps=3:5 \
+        --set training.log_interval=1 --set training.tensor_metrics=true \
+        --set training.layer_metrics=activation_rms,logits -o run "$data"
+    check run/timeline-0.json 3 5
+    grep -q '"name":"measurements"' run/timeline-0.json
+}
+
 @test "each rank records its steps, with the transfers" {
     for rank in 0 1; do
         RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank timeout 60 dt-train "${small[@]}" \
