@@ -28,7 +28,18 @@ do for [g=1:groups] {
     longest = strlen(first(g)) > longest ? strlen(first(g)) : longest
     longest = strlen(second(g)) > longest ? strlen(second(g)) : longest
 }
-if (groups * (longest + 2) > 84) { set xtics rotate by 30 right }
+if (groups * (longest + 2) > 84) {
+    set xtics rotate by 30 right
+    # gnuplot makes room at the right; labels need it at the left, of about 81 characters.
+    left = 10
+    do for [g=1:groups] {
+        at = (g - 0.4) / (groups + 0.2) # as a fraction of the width
+        needed = (0.75 * (strlen(first(g)) + 1) - 79 * at) / (1 - at)
+        left = needed > left ? needed : left
+    }
+    set lmargin left > 40 ? 40 : left
+    set rmargin 2
+}
 if (series == 1) { unset key }
 gap = 0.8
 width = stacked ? gap : gap / series

@@ -443,6 +443,18 @@ END
     [ "$(grep -cF '>2k<' "$T/a.svg")" -eq 1 ]
 }
 
+@test "long labels of bars are not cut at the left" {
+    for i in 1 2 3 4; do
+        mkdir "$T/gpt2-124m-lr3e-4-wd0.1-seed$i"
+        cp "$T/run/metrics.jsonl" "$T/gpt2-124m-lr3e-4-wd0.1-seed$i"
+        sed -i 1d "$T/gpt2-124m-lr3e-4-wd0.1-seed$i/metrics.jsonl"
+    done
+    dt-plot target --target 2 "$T"/gpt2* -o "$T/a.svg"
+    # 29 characters at 30 degrees end at the middle of the first bar, and need 200 of 800 pixels
+    grep -B 1 '>gpt2-124m-lr3e-4-wd0.1-seed1<' "$T/a.svg" >"$T/place"
+    [ "$(sed -nE 's/.*translate\(([0-9]+).*/\1/p' "$T/place")" -gt 200 ]
+}
+
 @test "a roofline needs peak and bandwidth" {
     make_rows
     dt-plot roofline --peak 100 --bandwidth 20 "$T/rows" -o "$T/a.svg"
