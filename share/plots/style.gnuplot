@@ -36,6 +36,9 @@ if (format eq "eps") \
         font "DejaVu Sans,9" linewidth 0.8 pointscale 0.7
 if (format eq "text") set terminal dumb 80 24 noenhanced
 
+# As many digits as numbers have: gnuplot's own format can give two marks one label.
+set format xy "%.10g"
+
 # Above the drawing, so that no curve runs through it.
 set key outside above left horizontal Left reverse noenhanced
 # The heading is above both; in text it is below the key, as gnuplot places it.

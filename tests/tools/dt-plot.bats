@@ -455,6 +455,14 @@ END
     [ "$(sed -nE 's/.*translate\(([0-9]+).*/\1/p' "$T/place")" -gt 200 ]
 }
 
+@test "the marks of a constant have different labels" {
+    printf '{"step":%d,"loss":2,"lr":0.001}\n' 1 2 3 >"$T/m"
+    dt-plot lr "$T/m" -o "$T/a.svg"
+    for label in 0.00099 0.000995 0.001 0.001005 0.00101; do
+        grep -qF ">$label<" "$T/a.svg" || { echo "no $label"; return 1; }
+    done
+}
+
 @test "a roofline needs peak and bandwidth" {
     make_rows
     dt-plot roofline --peak 100 --bandwidth 20 "$T/rows" -o "$T/a.svg"
