@@ -35,10 +35,16 @@ static bool get_loss(struct dt_run_metrics *m, struct dt_curve *curve, struct js
     return finite;
 }
 
+static void drop_from(struct dt_curve *curve, double step, bool after)
+{
+    while (curve->count > 0 && (curve->items[curve->count - 1].step > step ||
+                                (!after && curve->items[curve->count - 1].step == step)))
+        curve->count--;
+}
+
 static void add_point(struct dt_curve *curve, struct dt_metric point)
 {
-    while (curve->count > 0 && curve->items[curve->count - 1].step >= point.step)
-        curve->count--;
+    drop_from(curve, point.step, false);
     DT_GROW(curve->items, curve->count, curve->capacity);
     curve->items[curve->count++] = point;
 }
@@ -78,8 +84,10 @@ static int add_line(void *context, struct json_object *line, const char *subject
     get_number(line, "time", &point.time);
     point.loss = train;
     m->last = point;
-    if (trains)
+    if (trains) {
         add_point(&m->train, point);
+        drop_from(&m->valid, point.step, true); /* of a run that was resumed before it */
+    }
     point.loss = valid;
     if (validates)
         add_point(&m->valid, point);

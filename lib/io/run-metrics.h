@@ -8,7 +8,8 @@
  *
  * Members not named here are ignored, and so are lines without a finite loss and a last line
  * without its newline, which a running trainer may still be writing. A line whose step is not above
- * the previous one replaces everything from that step on: a resumed run repeats steps.
+ * the previous one of its kind replaces its kind from that step on, and a training line all
+ * validations after it: a resumed run repeats steps.
  *
  *     struct dt_run_metrics m;
  *     DT_TRY(dt_run_metrics_read(&m, "build/demo/run", err));

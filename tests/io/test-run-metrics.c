@@ -70,13 +70,16 @@ static void a_resumed_run_replaces_the_steps_it_repeats(void **state)
     struct dt_error err;
     assert_int_equal(
         read_text("{\"run\":\"a tale\"}\n{\"step\":1,\"loss\":4}\n{\"step\":2,\"loss\":3}\n"
-                  "{\"step\":3,\"loss\":2}\n{\"step\":2,\"loss\":2.5}\n",
+                  "{\"step\":2,\"val_loss\":3.5}\n{\"step\":3,\"loss\":2}\n"
+                  "{\"step\":3,\"val_loss\":2.25}\n{\"step\":2,\"loss\":2.5}\n",
                   &m, &err),
         0);
     assert_string_equal(m.name, "a tale");
     assert_int_equal(m.train.count, 2);
     assert_float_equal(m.train.items[1].step, 2, 0);
     assert_float_equal(m.train.items[1].loss, 2.5, 0);
+    assert_int_equal(m.valid.count, 1);
+    assert_float_equal(m.valid.items[0].step, 2, 0);
     dt_run_metrics_release(&m);
 }
 
