@@ -140,17 +140,23 @@ static void add_entry(struct dt_grid *g, const struct dt_results *r, const struc
         dt_grid_printf(g, "%.3f%s", e->ratio.median, mark(e));
 }
 
+/* Runs of a cell that did not fail. */
+static size_t count_runs(const struct dt_results *r, int cell)
+{
+    size_t runs = 0;
+    for (long round = 1; round <= r->matrix.repeats; round++) {
+        const struct dt_row *row = dt_results_row(r, cell, round);
+        runs += row && row->status == 0;
+    }
+    return runs;
+}
+
 static void add_rows(struct dt_grid *g, const struct dt_results *r, struct json_object *names)
 {
     for (int cell = 0; cell < r->matrix.cell_count; cell++) {
-        size_t runs = 0;
         for (int a = 0; a < r->matrix.axis_count; a++)
             dt_grid_add(g, dt_matrix_text(&r->matrix, cell, a));
-        for (long round = 1; round <= r->matrix.repeats; round++) {
-            const struct dt_row *row = dt_results_row(r, cell, round);
-            runs += row && row->status == 0;
-        }
-        dt_grid_printf(g, "%zu", runs);
+        dt_grid_printf(g, "%zu", count_runs(r, cell));
         for (size_t i = 0; i < json_object_array_length(names); i++) {
             const char *name = dt_json_text(json_object_array_get_idx(names, i));
             struct entry e = look_up(r, cell, name);
@@ -169,6 +175,26 @@ static void add_failures(struct dt_buffer *out, const struct dt_results *r, bool
             dt_buffer_printf(out, "%sfailed: %s: %s\n", markdown ? "\n" : "",
                              name.data ? name.data : "the command", complaint);
         dt_buffer_release(&name);
+    }
+}
+
+/* Of each cell the values that only some of its runs have, as a target that not all reach. */
+static void add_missing(struct dt_buffer *out, const struct dt_results *r,
+                        struct json_object *names, bool markdown)
+{
+    for (int cell = 0; cell < r->matrix.cell_count; cell++) {
+        struct dt_buffer line = DT_BUFFER_EMPTY;
+        const size_t runs = count_runs(r, cell);
+        dt_matrix_name(&r->matrix, cell, &line);
+        for (size_t i = 0; i < json_object_array_length(names); i++) {
+            const char *name = dt_json_text(json_object_array_get_idx(names, i));
+            const size_t count = dt_results_summary(r, cell, name).count;
+            if (count > 0 && count < runs)
+                dt_buffer_printf(out, "%s%s%s%s is of %zu of %zu runs: the others lack it\n",
+                                 markdown ? "\n" : "", line.data ? line.data : "",
+                                 line.size > 0 ? ": " : "", name, count, runs);
+        }
+        dt_buffer_release(&line);
     }
 }
 
@@ -248,6 +274,7 @@ static void print_for_people(const struct dt_results *r, struct json_object *nam
     add_rows(&g, r, names);
     dt_grid_print(&g, markdown ? DT_GRID_MARKDOWN : DT_GRID_TEXT, out);
     add_failures(out, r, markdown);
+    add_missing(out, r, names, markdown);
     add_machine(out, r, markdown);
     if (r->matrix.has_baseline)
         add_needed(out, r, names, markdown);

@@ -214,6 +214,14 @@ END
     [ "$(jq -c '[.cells[].values | .loss.median, .reached_loss_step.median, .reached_loss_time.median]' json)" = '[4,2,20,7,null,null]' ]
 }
 
+@test "a value that some runs lack is said to be of the others" {
+    dt-bench matrix -q -o "$T/rows" -r 3 -w 0 -a n=1,2 -v x -v y -- \
+        awk 'BEGIN { print "{\"x\":1" ({n} == 2 && {seed} == 2 ? "" : ",\"y\":2") "}" }' >"$T/table"
+    [ "$(grep -c 'others lack it' "$T/table")" -eq 1 ]
+    grep -qx 'n=2: y is of 2 of 3 runs: the others lack it' "$T/table"
+    dt-bench report --format markdown "$T/rows" | grep -qx 'n=2: y is of 2 of 3 runs: the others lack it'
+}
+
 @test "ratios are of pairs of one round, so that drift does not reach them" {
     echo 0 >count
     dt-bench matrix -q -o rows -r 8 -w 0 -a a=10,11 -b a=10 -v n -- \
