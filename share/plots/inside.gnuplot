@@ -11,9 +11,28 @@ do for [i=1:rows:every_row] { set ytics add (row[i] i) }
 unset grid
 unset key
 set style fill solid 1 noborder
-if (!linear) { set logscale cb }
 set cbrange [low:high]
 set format cb "%g"
+if (!linear) {
+    set logscale cb
+    # At least three marks with numbers, and no more than fit.
+    decades = log10(high) - log10(low)
+    marks = decades > 3.5 ? "1" : decades > 1 ? "1 2 5" : "1 1.5 2 3 4 5 6 7 8 9"
+    set cbtics ()
+    do for [e=int(floor(log10(low))):int(ceil(log10(high))):decades > 8 ? int(decades / 6) : 1] {
+        do for [m in marks] { set cbtics add (sprintf("%g", m * 10.0**e) m * 10.0**e) }
+    }
+    # Of a narrow range five round numbers.
+    wanted = (high - low) / 5.0
+    apart = decades < 0.4 ? 10.0**floor(log10(wanted)) : 0
+    apart = wanted >= 5 * apart ? 5 * apart : wanted >= 2 * apart ? 2 * apart : apart
+    if (apart > 0) {
+        set cbtics ()
+        do for [k=int(low / apart):int(high / apart) + 1] {
+            set cbtics add (sprintf("%.10g", k * apart) k * apart)
+        }
+    }
+}
 set colorbox
 set title value_label . (linear ? "" : ", log scale") noenhanced
 # From light to dark in one direction, also in greyscale (viridis, reversed).

@@ -373,6 +373,19 @@ END
     [[ "$output" = *run/tensors.jsonl:2:* ]]
 }
 
+@test "a logarithmic scale of colours has marks in any range" {
+    mkdir -p "$T/run"
+    for range in '11 14' '14.1 14.1001' '1e-9 1e3' '0.03 0.4' '7 7'; do
+        read -r low high <<<"$range"
+        printf '{"step":%d,"tensor":"a","parameter_norm":%s,"update_norm":1}\n' 1 $low 2 $high >"$T/run/tensors.jsonl"
+        dt-plot inside "$T/run" -v parameter_norm -o "$T/a.svg"
+        # those beyond the map's right edge
+        sed -nE 's/.*translate\(([0-9]+).*/\1/p; s/.*<text>([0-9][0-9.e+-]*)<.*/mark \1/p' "$T/a.svg" |
+            awk '$1 != "mark" { x = $1; next } x > 690 { print $2 }' | sort -u >"$T/marks"
+        [ "$(wc -l <"$T/marks")" -ge 3 ] || { echo "$range"; cat "$T/marks"; return 1; }
+    done
+}
+
 @test "bars of one axis are labelled below, with medians above" {
     dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a rate=1e-3,2e-3 -- \
         awk 'BEGIN { r = {rate}; print "{\"val_loss\":" 3 + 123.4 * r ",\"speed\":" 12345678 * r "}" }' >/dev/null
