@@ -35,7 +35,7 @@ if (log_y) {
     decades = log10(highest) - log10(lowest)
     marks = decades > 6 ? "1" : decades > 1.3 ? "1 2 5" : "1 1.5 2 3 4 5 6 8"
     # In a narrow range, round numbers.
-    wanted = (highest - lowest) / 4
+    wanted = (highest - lowest) / 4.0
     power = wanted > 0 ? 10.0**floor(log10(wanted)) : 1
     apart = wanted >= 5 * power ? 5 * power : wanted >= 2 * power ? 2 * power : power
     every = decades > 12 ? int(decades / 6) : 1

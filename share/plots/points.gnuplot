@@ -3,7 +3,6 @@
 # log_y, points, name[], and $points: x, its low and high, y, its low and high.
 set xlabel x_label . (log_x ? ", log scale" : "")
 set ylabel y_label . (log_y ? ", log scale" : "")
-set format xy "%.4g"
 set offsets graph 0.05, graph 0.05, graph 0.05, graph 0.05
 if (log_x) {
     set logscale x

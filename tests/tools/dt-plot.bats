@@ -486,6 +486,16 @@ END
     [[ "$output" == *"give --peak and --bandwidth" ]]
 }
 
+@test "a roofline shows all points, also with a peak below the bandwidth" {
+    dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a n=1,64 -- \
+        awk 'BEGIN { print "{\"gflops\":" 10 * {n} ",\"flops_per_byte\":" 5 * {n} "}" }' >/dev/null
+    dt-plot roofline --peak 100 --bandwidth 120 "$T/rows" -o "$T/a.svg"
+    grep -qF '>100 GFLOP/s, 120.0 GB/s<' "$T/a.svg"
+    # in the drawing and in the key
+    [ "$(grep -c "xlink:href='#gpPt[46]'" "$T/a.svg")" -eq 4 ] || { grep -n "#gpPt" "$T/a.svg"; return 1; }
+    grep -qF '>GFLOP/s, log scale<' "$T/a.svg"
+}
+
 @test "target draws where runs reach a loss" {
     mkdir "$T/slow"
     sed 's/"tale"/"slow"/; s/"time":/"time":1/' "$T/run/metrics.jsonl" >"$T/slow/metrics.jsonl"
