@@ -11,7 +11,13 @@ if (note ne "") { set xlabel note }
 set yrange [0:*]
 if (base > 0) {
     set logscale y
-    set yrange [base / unit:2 * most / unit] noextend
+    set yrange [0.9999 * base / unit:2 * most / unit] noextend # with the mark at its end
+    if (1.0 * most / base < 300) {
+        set ytics ()
+        do for [e=int(floor(log10(base / unit))):int(ceil(log10(most / unit)))] {
+            do for [m in "1 2 5"] { set ytics add (sprintf("%g", m * 10.0**e) m * 10.0**e) }
+        }
+    }
 }
 set format y "%.10g"
 set style fill solid 0.9 noborder

@@ -496,6 +496,17 @@ END
     grep -qF '>GFLOP/s, log scale<' "$T/a.svg"
 }
 
+@test "logarithmic axes of points and bars have marks in a narrow range" {
+    dt-bench matrix -q -o "$T/rows" -r 1 -w 0 -a n=1,2 -- \
+        awk 'BEGIN { print "{\"a\":" 100 * {n} ",\"b\":" 2.5 + {n} / 10 "}" }' >/dev/null
+    dt-plot points --log xy -v a -v b "$T/rows" -o "$T/a.svg"
+    for mark in 120 160 200 2.62 2.66 2.7; do
+        grep -qF ">$mark<" "$T/a.svg" || { echo "no $mark"; grep '<text>' "$T/a.svg"; return 1; }
+    done
+    dt-plot bars --log y -v a "$T/rows" -o "$T/a.svg"
+    [ "$(grep -cE '<text>(100|200)<' "$T/a.svg")" -eq 4 ] || { grep '<text>' "$T/a.svg"; return 1; } # labels of bars, too
+}
+
 @test "target draws where runs reach a loss" {
     mkdir "$T/slow"
     sed 's/"tale"/"slow"/; s/"time":/"time":1/' "$T/run/metrics.jsonl" >"$T/slow/metrics.jsonl"
