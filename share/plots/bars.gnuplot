@@ -36,15 +36,17 @@ do for [g=1:groups] {
 }
 if (groups * (longest + 2) > 84) {
     set xtics rotate by 30 right
-    # gnuplot makes room at the right; labels need it at the left, of about 81 characters.
-    left = 10
+    # gnuplot makes room at the right; labels need it at the left. All are fractions of the width, of
+    # which a character at 30 degrees takes half of the size of the type.
+    type = format eq "svg" ? 14 / 800.0 : 9 / 403.0
+    left = 7 * type
     do for [g=1:groups] {
-        at = (g - 0.4) / (groups + 0.2) # as a fraction of the width
-        needed = (0.75 * (strlen(first(g)) + 1) - 79 * at) / (1 - at)
+        at = (g - 0.4) / (groups + 0.2)
+        needed = (0.51 * type * (strlen(first(g)) + 1) - 0.985 * at) / (1 - at)
         left = needed > left ? needed : left
     }
-    set lmargin left > 40 ? 40 : left
-    set rmargin 2
+    set lmargin at screen left > 0.5 ? 0.5 : left
+    set rmargin at screen 0.985
 }
 if (series == 1) { unset key }
 gap = 0.8

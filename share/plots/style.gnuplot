@@ -27,13 +27,13 @@ if (format eq "png" && strstrt(GPVAL_TERMINALS, "pngcairo")) \
 if (format eq "png" && !strstrt(GPVAL_TERMINALS, "pngcairo")) \
     set terminal png truecolor size panels == 1 ? 1600 : 1040 * panels,1000 noenhanced \
         font "DejaVuSans" 24 linewidth 2
-# For print: the width of a text column and a half, with 9 points of type.
+# For print: the width of a text column and a half, with 9 points of type, which is a scale of 0.75.
 if (format eq "pdf" || format eq "eps") \
     set terminal pdfcairo size (panels == 1 ? 5.6 : 2.9 * panels)in,3.5in noenhanced \
-        font "DejaVu Sans,9" linewidth 0.8 pointscale 0.7
+        font "DejaVu Sans,9" fontscale 0.75 linewidth 0.8 pointscale 0.7
 if (format eq "eps") \
     set terminal epscairo size (panels == 1 ? 5.6 : 2.9 * panels)in,3.5in noenhanced \
-        font "DejaVu Sans,9" linewidth 0.8 pointscale 0.7
+        font "DejaVu Sans,9" fontscale 0.75 linewidth 0.8 pointscale 0.7
 if (format eq "text") set terminal dumb 80 24 noenhanced
 
 # As many digits as numbers have: gnuplot's own format can give two marks one label.

@@ -39,6 +39,11 @@ setup() {
     [ "$(wc -c <"$T/a.png")" -gt 5000 ]
 }
 
+@test "the type of PDF and EPS has 9 points" {
+    dt-plot loss "$T/run" -o "$T/a.eps"
+    [ "$(sed -nE 's/^([0-9.]+) 0 0 -[0-9.]+ .* Tm$/\1/p' "$T/a.eps" | sort -u)" = 9 ]
+}
+
 @test "draws PDF and EPS for print, without images, and marks a logarithmic axis" {
     dt-plot loss "$T/run" -o "$T/a.pdf" --log y
     [ "$(head -c 5 "$T/a.pdf")" = %PDF- ]
