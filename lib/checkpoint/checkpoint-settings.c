@@ -137,6 +137,8 @@ static int refuse(const char *directory, const struct dt_setting *different,
     dt_config_print_value(different, now, &asked);
     const char *hint = strcmp(different->name, "model.vocab_size") == 0
                            ? ": unless it is set, it is that of the data's tokenizer"
+                       : strncmp(different->name, "branch.", 7) == 0
+                           ? ": a branch begins in a directory without a run, so name another one"
                        : !branches && can_change(different, saved, now)
                            ? "; a branch can change it (--branch-from)"
                            : "";

@@ -59,6 +59,13 @@ branch() {
     grep -q '"step":25,"tokens":3200,' longer1/metrics.jsonl
 }
 
+@test "a branch into the directory of another run is refused, with what to do" {
+    cp -r "$run" copy
+    run dt-train -q -j 1 --branch-from "$run/step-00000020" -o copy
+    assert_one_line_error dt-train
+    [[ "$output" == *"branch.step: 0, which cannot change to 20 on a resume: a branch begins in a directory without a run, so name another one" ]]
+}
+
 @test "epochs of a branch onto other data are of these data" {
     branch once --set training.max_epochs=0.01 --set training.log_interval=1 "$better"
     jq -es '.[-1] | .step > 25 and .step < 40 and .epoch >= 0.01 and .epoch < 0.0125' once/metrics.jsonl
