@@ -33,6 +33,7 @@
 #include "shard/dataset.h"
 #include "token/tokenizer.h"
 #include "tokenizer-files/tokenizer-files.h"
+#include "train/step-trace.h"
 #include "train/training.h"
 
 static struct {
@@ -185,6 +186,24 @@ static void print_facts(const struct dt_training *trainer, const struct dt_devic
     if (f.first_step < f.max_steps && f.tokens > MANY_EPOCHS * (double)f.train_tokens)
         fprintf(stderr, "repeated    training reads the data %.0f times, and may memorize it\n",
                 f.tokens / (double)f.train_tokens);
+}
+
+/* Steps to record that the run does not reach. */
+static void warn_of_steps(const char *setting, const char *steps, long max_steps)
+{
+    struct dt_error ignored;
+    long first, last;
+    if (dt_step_trace_read_range(steps, setting, &first, &last, &ignored) == 0 && first > max_steps)
+        dt_program_warn("%s %s: the last step is %ld, so nothing is recorded", setting, steps,
+                        max_steps);
+}
+
+static void warn_of_unreached(const struct dt_training *trainer, const struct dt_settings *s)
+{
+    struct dt_training_facts f;
+    dt_training_facts(trainer, &f);
+    warn_of_steps("training.trace_steps", s->training.trace_steps, f.max_steps);
+    warn_of_steps("training.timeline_steps", s->training.timeline_steps, f.max_steps);
 }
 
 static void warn_of_damage(const struct dt_training *trainer)
@@ -440,8 +459,10 @@ static int train_with(struct dt_training_options *o, const struct dt_settings *s
     }
     if (!opt.quiet && leads())
         print_facts(trainer, dev, settings);
-    if (leads())
+    if (leads()) {
         warn_of_damage(trainer);
+        warn_of_unreached(trainer, settings);
+    }
     int rc = train(trainer, stopped, err);
     char hex[DT_HASH_HEX];
     uint64_t hash;

@@ -67,6 +67,14 @@ EOF
     grep -q '"name":"measurements"' run/timeline-0.json
 }
 
+@test "steps to record that the run does not reach are named" {
+    dt-train "${small[@]}" --set training.timeline_steps=7:9 --set training.trace_steps=8 -o run "$data" 2>err
+    [ "$(cat err)" = "dt-train: training.trace_steps 8: the last step is 6, so nothing is recorded
+dt-train: training.timeline_steps 7:9: the last step is 6, so nothing is recorded" ]
+    dt-train "${small[@]}" --set training.timeline_steps=6:9 -o other "$data" 2>err
+    [ ! -s err ]
+}
+
 @test "each rank records its steps, with the transfers" {
     for rank in 0 1; do
         RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank timeout 60 dt-train "${small[@]}" \
