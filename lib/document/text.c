@@ -78,6 +78,8 @@ static int find_record(const struct dt_buffer *text, const char *name, struct dt
     size_t head = text->size < RECORD_HEAD ? text->size : RECORD_HEAD;
     const char *mark = memmem(text->data, head, "\nWARC/1.", 8);
     if (mark == NULL)
+        mark = memmem(text->data, head, "\nWARC/0.1", 9);
+    if (mark == NULL)
         return 0;
     return dt_fail(err, DT_EFORMAT,
                    "%s:%llu: begins a record of WARC, but the file does not begin with one; --from "

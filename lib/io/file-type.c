@@ -423,6 +423,9 @@ static const struct row rows[] = {
     /* text of another structure */
     {{DT_FILE_BINARY, "a pointer of Git LFS, not the file", "fetch the file: git lfs pull"},
      MAGIC("version https://git-lfs.github.com/spec/")},
+    {{DT_FILE_BINARY, "an ARC file, the format before WARC",
+      "convert it: warcio recompress FILE FILE.warc.gz"},
+     MAGIC("filedesc://")},
     {{DT_FILE_AMBIGUOUS, "a WARC or WET file", "extract its texts", "dt-extract", .format = "warc"},
      ANY,
      is_warc},

@@ -188,12 +188,19 @@ static int content_length(const struct dt_warc *w, const struct dt_buffer *field
     return size > 0 ? 0 : damage(w, "its Content-Length is empty", err);
 }
 
+/* 0.17 and 0.18, drafts that crawlers wrote before 1.0, have its grammar; earlier ones do not. */
+static bool is_version(const char *line, size_t size)
+{
+    return size >= 9 && (memcmp(line, "WARC/1.", 7) == 0 || memcmp(line, "WARC/0.17", 9) == 0 ||
+                         memcmp(line, "WARC/0.18", 9) == 0);
+}
+
 static int read_header(struct dt_warc *w, struct dt_warc_record *r, size_t *size, size_t *length,
                        struct dt_error *err)
 {
     DT_TRY(need(w, DT_WARC_FIELDS, err));
     size_t most = available(w) < DT_WARC_FIELDS ? available(w) : DT_WARC_FIELDS;
-    if (most < 7 || memcmp(here(w), "WARC/1.", 7) != 0)
+    if (!is_version(here(w), most))
         return damage(w, "expected the version line WARC/1.0 or WARC/1.1", err);
     *size = header_size(here(w), most);
     if (*size == 0)
@@ -255,9 +262,14 @@ static int read_record(struct dt_warc *w, struct dt_warc_record *r, struct dt_er
 /* The distance to the next line that begins a record, or to the end of what is ahead. */
 static size_t find_record(const struct dt_warc *w, bool *found)
 {
-    const char *mark = memmem(here(w), available(w), "\nWARC/1.", 8);
-    *found = mark != NULL;
-    return mark ? (size_t)(mark - here(w)) + 1 : available(w);
+    const char *end = here(w) + available(w);
+    for (const char *p = here(w); (p = memmem(p, (size_t)(end - p), "\nWARC/", 6)) != NULL; p++)
+        if (is_version(p + 1, (size_t)(end - p) - 1)) {
+            *found = true;
+            return (size_t)(p - here(w)) + 1;
+        }
+    *found = false;
+    return available(w);
 }
 
 /* Moves to the next record, and takes what is skipped into block. */
@@ -269,7 +281,7 @@ static int resume(struct dt_warc *w, struct dt_buffer *block, struct dt_error *e
         DT_TRY(need(w, CHUNK, err));
         size_t skip = find_record(w, &found);
         if (!found && !w->ended)
-            skip -= skip < 8 ? skip : 8; /* the beginning of what is looked for */
+            skip -= skip < 9 ? skip : 9; /* the beginning of what is looked for */
         size_t room = w->most - block->size;
         dt_buffer_append(block, here(w), skip < room ? skip : room);
         consume(w, skip);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * WARC files, 1.0 and 1.1 (ISO 28500:2017), of crawlers and of Common Crawl; WET files are WARC
- * files of conversion records. Compressed or not: io/input.h decompresses gzip, with a member per
- * record or not, and zstd.
+ * WARC files, 1.0 and 1.1 (ISO 28500:2017), and the drafts 0.17 and 0.18, of crawlers and of Common
+ * Crawl; WET files are WARC files of conversion records. Compressed or not: io/input.h decompresses
+ * gzip, with a member per record or not, and zstd.
  *
  *     struct dt_warc_record record = {0};
  *     struct dt_warc *warc = dt_warc_open(input, limit);

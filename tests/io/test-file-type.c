@@ -118,6 +118,8 @@ static void texts_of_other_structure_are_known(void **state)
         HEAD("a CSV file", "\"label\",\"comment\"\r\n"),
         HEAD("a CSV file", "text;n\n"),
         HEAD("a TSV file", "url\tn\n"),
+        HEAD("an ARC file, the format before WARC",
+             "filedesc://a.arc.gz 127.0.0.1 20140216050221 "),
         HEAD("a WARC or WET file", "WARC/1.0\r\nWARC-Type: warcinfo"),
         HEAD("an RTF document", "{\\rtf1\\ansi"),
         HEAD(NULL, ""),

@@ -80,6 +80,22 @@ static void missing_carriage_returns_and_lines_are_accepted(void **state)
     assert_reads(&b, "response:ab response:c ");
 }
 
+static void drafts_of_the_same_grammar_are_read(void **state)
+{
+    static const char text[] =
+        "WARC/0.18\r\nWARC-Type: response\r\nContent-Length: 2\r\n\r\nab\r\n\r\n"
+        "WARC/0.17\r\nContent-Length: x\r\n\r\nWARC/0.9 1 response\r\n"
+        "WARC/0.17\r\nWARC-Type: response\r\nContent-Length: 1\r\n\r\nc\r\n\r\n";
+    static const char earlier[] =
+        "WARC/0.9 9 response http://a/ 20060101000000 <a:b> text/dns\r\n\r\n";
+    (void)state;
+    struct dt_buffer b = {(char *)text, sizeof text - 1, 0};
+    assert_reads(&b,
+                 "response:ab !record at byte 59: its Content-Length is not a number response:c ");
+    struct dt_buffer old = {(char *)earlier, sizeof earlier - 1, 0};
+    assert_reads(&old, "!record at byte 0: expected the version line WARC/1.0 or WARC/1.1 ");
+}
+
 static void a_length_that_is_wrong_loses_one_record(void **state)
 {
     (void)state;
@@ -342,6 +358,7 @@ int main(void)
         cmocka_unit_test(line_ends_are_few_or_many),
         cmocka_unit_test(records_of_each_type_are_read),
         cmocka_unit_test(missing_carriage_returns_and_lines_are_accepted),
+        cmocka_unit_test(drafts_of_the_same_grammar_are_read),
         cmocka_unit_test(a_length_that_is_wrong_loses_one_record),
         cmocka_unit_test(each_damage_is_named),
         cmocka_unit_test(a_header_has_a_limit),
