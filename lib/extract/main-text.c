@@ -321,11 +321,9 @@ static size_t attempt(struct dt_main_text *m, const struct dt_tree *t, const str
     sum_values(m, b, bad_hints);
     memset(m->kept, false, b->count);
     enum tier tier = find_container(m, t);
-    if (tier < TIERS)
-        join_runs(m, b);
+    join_runs(m, b);
     drop_bad(m, b);
-    if (tier < TIERS)
-        judge_runs(m, b);
+    judge_runs(m, b);
     judge_short(m, t, b, tier < TIER_MAIN);
     judge_headings(m, b);
     return kept_size(m, b);

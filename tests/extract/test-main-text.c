@@ -183,6 +183,26 @@ static void without_names_the_densest_element_is_taken(void **state)
                     TEXT "\nB. " TEXT "\nC. " TEXT);
 }
 
+static void rows_and_items_stay_together_without_names(void **state)
+{
+    (void)state;
+    assert_extracts(&main_text,
+                    "<body><p>" TEXT "</p><p>Second: " TEXT
+                    "</p><table><tr><th>Year<th>Who<th>Where"
+                    "<tr><td>1850<td><a href=/a>A. Newton</a><td><a href=/y>Yale</a>"
+                    "<tr><td>1933<td>J. Sutherland Frame, a mathematician<td>Harvard University"
+                    "<tr><td>1988<td>G. Flachs<td>New Mexico State University</table></body>",
+                    TEXT "\nSecond: " TEXT "\nYear | Who | Where\n1850 | A. Newton | Yale\n"
+                         "1933 | J. Sutherland Frame, a mathematician | Harvard University\n"
+                         "1988 | G. Flachs | New Mexico State University");
+    assert_extracts(&main_text,
+                    "<body><p>" TEXT "</p><ul><li>May: the <a href=/s>site was saved</a>"
+                    "<li>June: nobody knew what to do about it<li><a href=/j>July</a></ul>"
+                    "<p>Second: " TEXT "</p></body>",
+                    TEXT "\n- May: the site was saved\n- June: nobody knew what to do about it\n"
+                         "- July\nSecond: " TEXT);
+}
+
 static void facts_are_in_meta(void **state)
 {
     static const char page[] =
@@ -344,6 +364,7 @@ int main(void)
         cmocka_unit_test(links_are_kept_if_wanted),
         cmocka_unit_test(a_page_inside_of_a_sidebar_is_found),
         cmocka_unit_test(without_names_the_densest_element_is_taken),
+        cmocka_unit_test(rows_and_items_stay_together_without_names),
         cmocka_unit_test(facts_are_in_meta),
         cmocka_unit_test(a_meta_element_may_have_a_name_and_a_property),
         cmocka_unit_test(tags_in_a_title_or_a_form_are_text),
