@@ -157,14 +157,22 @@ static void take_tier(struct dt_main_text *m, const struct dt_tree *t, enum tier
         }
 }
 
-/* Descends while one child has most of the text. */
-static uint32_t densest(const struct dt_main_text *m, const struct dt_tree *t)
+/* Whether a block is of this node itself, and not of one within it. */
+static bool is_block_node(const struct dt_main_text *m, const struct dt_blocks *b, uint32_t node)
+{
+    size_t i = m->firsts[node];
+    return i < b->count && b->list[i].node == node;
+}
+
+/* Descends while one child has most of the text, to elements that hold blocks. */
+static uint32_t densest(const struct dt_main_text *m, const struct dt_tree *t,
+                        const struct dt_blocks *b)
 {
     uint64_t total = m->value[m->firsts[t->count]];
     uint32_t node = UINT32_MAX, i = 0, end = (uint32_t)t->count;
     while (i < end) {
         if (t->nodes[i].tag != DT_TAG_TEXT && 5 * value_within(m, t, i) >= 4 * total &&
-            t->nodes[i].end > i + 1) {
+            t->nodes[i].end > i + 1 && !is_block_node(m, b, i)) {
             node = i;
             end = t->nodes[i].end;
             i++;
@@ -177,7 +185,8 @@ static uint32_t densest(const struct dt_main_text *m, const struct dt_tree *t)
 
 /* Marks the blocks of the elements that hold the text. Returns how their names say so: TIERS if
  * they do not. */
-static enum tier find_container(struct dt_main_text *m, const struct dt_tree *t)
+static enum tier find_container(struct dt_main_text *m, const struct dt_tree *t,
+                                const struct dt_blocks *b)
 {
     uint64_t total = m->value[m->firsts[t->count]];
     for (int tier = 0; tier < TIERS && total > 0; tier++) {
@@ -188,7 +197,7 @@ static enum tier find_container(struct dt_main_text *m, const struct dt_tree *t)
         take_tier(m, t, (enum tier)tier, best, 10 * value >= 6 * all);
         return (enum tier)tier;
     }
-    uint32_t node = densest(m, t);
+    uint32_t node = densest(m, t, b);
     if (node != UINT32_MAX)
         take_node(m, t, node);
     else
@@ -320,7 +329,7 @@ static size_t attempt(struct dt_main_text *m, const struct dt_tree *t, const str
     inherit(m, t, ignored);
     sum_values(m, b, bad_hints);
     memset(m->kept, false, b->count);
-    enum tier tier = find_container(m, t);
+    enum tier tier = find_container(m, t, b);
     join_runs(m, b);
     drop_bad(m, b);
     judge_runs(m, b);

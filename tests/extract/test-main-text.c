@@ -183,6 +183,17 @@ static void without_names_the_densest_element_is_taken(void **state)
                     TEXT "\nB. " TEXT "\nC. " TEXT);
 }
 
+static void one_paragraph_has_its_heading_and_what_is_beside_it(void **state)
+{
+    (void)state;
+    assert_extracts(&main_text,
+                    "<body><div id=head><a href=/>Home</a></div><div><h1>Zone</h1><p>" TEXT
+                    "</p><p>Write to us.</p><table><tr><th>Name<th>Use<tr><td>e164<td>mapping of "
+                    "numbers<tr><td>uri<td>resolving of identifiers</table></div></body>",
+                    "Zone\n" TEXT "\nWrite to us.\nName | Use\ne164 | mapping of numbers\n"
+                    "uri | resolving of identifiers");
+}
+
 static void rows_and_items_stay_together_without_names(void **state)
 {
     (void)state;
@@ -364,6 +375,7 @@ int main(void)
         cmocka_unit_test(links_are_kept_if_wanted),
         cmocka_unit_test(a_page_inside_of_a_sidebar_is_found),
         cmocka_unit_test(without_names_the_densest_element_is_taken),
+        cmocka_unit_test(one_paragraph_has_its_heading_and_what_is_beside_it),
         cmocka_unit_test(rows_and_items_stay_together_without_names),
         cmocka_unit_test(facts_are_in_meta),
         cmocka_unit_test(a_meta_element_may_have_a_name_and_a_property),
