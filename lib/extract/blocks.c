@@ -270,11 +270,14 @@ static void close_node(struct builder *b, uint32_t i)
     b->pre -= n->tag == DT_TAG_PRE;
 }
 
-/* Whether the node is a small part of a line that readers do not take as text. */
+/* Whether the node is a small part of a line that readers do not take as text. A comment in a table
+ * of data is not one of readers. */
 static bool left_out(const struct builder *b, const struct dt_node *n)
 {
     const struct dt_tree *t = b->tree;
     unsigned bad = DT_HINT_HIDDEN | (b->keep_hints ? 0U : DT_HINT_BOILER | DT_HINT_COMMENT);
+    if (b->table != UINT32_MAX)
+        bad &= ~(unsigned)DT_HINT_COMMENT;
     uint32_t text = n->end < t->count ? t->nodes[n->end].text : (uint32_t)t->text.size;
     return n->hints & bad && text - n->text < INLINE_BOILER;
 }

@@ -218,6 +218,8 @@ static int open_element(struct dt_tree *t, const char *name, const char *const *
         hints &= ~(unsigned)(DT_HINT_BOILER | DT_HINT_HIDDEN);
     if (tag == DT_TAG_LINK && is_reference(attributes))
         hints = 0;
+    if (t->code > 0 || strcmp(name, "code") == 0) /* names of syntax: comment, meta, tag */
+        hints &= DT_HINT_HIDDEN;
     if ((tag == DT_TAG_INLINE && hints == 0) || t->nodes_open == DT_TREE_DEPTH)
         return FLAT;
     struct dt_node *node = add_node(t, tag, hints);
@@ -230,6 +232,11 @@ static int open_element(struct dt_tree *t, const char *name, const char *const *
     return NODE;
 }
 
+static bool is_code(const char *name)
+{
+    return strcmp(name, "code") == 0 || strcmp(name, "pre") == 0;
+}
+
 static void start(void *context, const char *name, const char *const *attributes)
 {
     struct dt_tree *t = context;
@@ -239,6 +246,7 @@ static void start(void *context, const char *name, const char *const *attributes
         kind = open_element(t, name, attributes);
     }
     t->skipped += kind == SKIP;
+    t->code += is_code(name);
     t->kinds[t->depth++] = (uint8_t)kind;
 }
 
@@ -246,8 +254,8 @@ static void end(void *context, const char *name)
 {
     struct dt_tree *t = context;
     int kind = t->kinds[--t->depth];
-    (void)name;
     t->skipped -= kind == SKIP;
+    t->code -= is_code(name);
     if (kind != NODE)
         return;
     t->nodes[t->open].end = (uint32_t)t->count;
@@ -290,7 +298,7 @@ enum dt_html_outcome dt_tree_parse(struct dt_tree *t, const struct dt_html_parse
     dt_buffer_append(&t->text, "", 0);
     dt_page_facts_clear(&t->facts);
     t->open = NONE;
-    t->depth = t->nodes_open = t->skipped = 0;
+    t->depth = t->nodes_open = t->skipped = t->code = 0;
     return parser->parse(html, size, &events, t);
 }
 

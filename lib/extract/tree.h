@@ -75,6 +75,7 @@ struct dt_tree {
     /* while parsing: */
     uint32_t open;                           /* the innermost open node, or UINT32_MAX */
     unsigned depth, nodes_open, skipped;     /* elements, nodes, elements without text */
+    unsigned code;                           /* elements code and pre */
     uint8_t kinds[DT_HTML_PARSER_DEPTH + 1]; /* of each open element */
 };
 

@@ -183,6 +183,21 @@ static void without_names_the_densest_element_is_taken(void **state)
                     TEXT "\nB. " TEXT "\nC. " TEXT);
 }
 
+static void names_of_syntax_and_of_columns_are_no_hints(void **state)
+{
+    (void)state;
+    assert_extracts(
+        &main_text,
+        "<article><p>" TEXT "</p><pre><code class=hljs><span class=hljs-meta>#include "
+        "&lt;a.h&gt;</span>\n<span class='token comment'>/* why */</span> int x;\n<div "
+        "class='line comment'>// end</div></code></pre><p>Call <code class='js comments'>"
+        "/**/</code> now. " TEXT "</p><table><tr><th>Code<th>Use<tr><td>1<td>free<br>"
+        "<span class=code-comment>on request</span></table><p>2. " TEXT
+        " <span class=comment-count>3 comments</span></p></article>",
+        TEXT "\n#include <a.h>\n/* why */ int x;\n// end\nCall /**/ now. " TEXT
+             "\nCode | Use\n1 | free on request\n2. " TEXT);
+}
+
 static void one_paragraph_has_its_heading_and_what_is_beside_it(void **state)
 {
     (void)state;
@@ -375,6 +390,7 @@ int main(void)
         cmocka_unit_test(links_are_kept_if_wanted),
         cmocka_unit_test(a_page_inside_of_a_sidebar_is_found),
         cmocka_unit_test(without_names_the_densest_element_is_taken),
+        cmocka_unit_test(names_of_syntax_and_of_columns_are_no_hints),
         cmocka_unit_test(one_paragraph_has_its_heading_and_what_is_beside_it),
         cmocka_unit_test(rows_and_items_stay_together_without_names),
         cmocka_unit_test(facts_are_in_meta),
