@@ -157,22 +157,32 @@ static void take_tier(struct dt_main_text *m, const struct dt_tree *t, enum tier
         }
 }
 
-/* Whether a block is of this node itself, and not of one within it. */
-static bool is_block_node(const struct dt_main_text *m, const struct dt_blocks *b, uint32_t node)
+/* Whether the element is a part of a text: a block, or rows or items alone. */
+static bool is_part(const struct dt_main_text *m, const struct dt_tree *t,
+                    const struct dt_blocks *b, uint32_t node)
 {
-    size_t i = m->firsts[node];
-    return i < b->count && b->list[i].node == node;
+    size_t i = m->firsts[node], end = m->firsts[t->nodes[node].end];
+    if (i == end || b->list[i].node == node)
+        return true;
+    uint8_t kind = b->list[i].kind;
+    while (i < end && b->list[i].kind == kind)
+        i++;
+    return i == end && (kind == DT_TAG_ITEM || kind == DT_TAG_ROW);
 }
 
-/* Descends while one child has most of the text, to elements that hold blocks. */
+/* Descends while one child has most of the text, to elements that hold more than a part, and whose
+ * text does not begin before that child. */
 static uint32_t densest(const struct dt_main_text *m, const struct dt_tree *t,
                         const struct dt_blocks *b)
 {
     uint64_t total = m->value[m->firsts[t->count]];
     uint32_t node = UINT32_MAX, i = 0, end = (uint32_t)t->count;
     while (i < end) {
-        if (t->nodes[i].tag != DT_TAG_TEXT && 5 * value_within(m, t, i) >= 4 * total &&
-            t->nodes[i].end > i + 1 && !is_block_node(m, b, i)) {
+        uint64_t value = value_within(m, t, i);
+        if (t->nodes[i].tag == DT_TAG_PARAGRAPH && value >= GOOD_SIZE)
+            return node;
+        if (t->nodes[i].tag != DT_TAG_TEXT && 5 * value >= 4 * total && t->nodes[i].end > i + 1 &&
+            !is_part(m, t, b, i)) {
             node = i;
             end = t->nodes[i].end;
             i++;
@@ -224,7 +234,7 @@ static void drop_bad(struct dt_main_text *m, const struct dt_blocks *b)
 }
 
 /* Rows of a table, and items of a list, stay together: none is bad if less than half of all bytes
- * are in links. */
+ * are in links, of rows three quarters, as data have addresses. */
 static void join_runs(struct dt_main_text *m, const struct dt_blocks *b)
 {
     for (size_t i = 0, end; i < b->count; i = end) {
@@ -234,7 +244,8 @@ static void join_runs(struct dt_main_text *m, const struct dt_blocks *b)
             size += b->list[end].size;
             links += b->list[end].links;
         }
-        if ((kind == DT_TAG_ITEM || kind == DT_TAG_ROW) && 2 * links < size)
+        if ((kind == DT_TAG_ITEM && 2 * links < size) ||
+            (kind == DT_TAG_ROW && 4 * links < 3 * size))
             for (size_t k = i; k < end; k++)
                 m->quality[k] = m->quality[k] == BAD ? SHORT : m->quality[k];
     }
@@ -261,12 +272,13 @@ static bool is_text(const struct dt_main_text *m, size_t i)
     return m->kept[i] && m->quality[i] >= NEAR;
 }
 
-/* A sentence in a paragraph beside those of the text, without links. */
+/* A sentence in a paragraph beside those of the text, with few links. */
 static bool is_beside(const struct dt_tree *t, const struct dt_text_block *block,
                       const struct dt_text_block *text)
 {
     return block->kind == DT_TAG_PARAGRAPH && text->kind == DT_TAG_PARAGRAPH && block->marks > 0 &&
-           block->links == 0 && t->nodes[block->node].parent == t->nodes[text->node].parent;
+           4 * block->links <= block->size &&
+           t->nodes[block->node].parent == t->nodes[text->node].parent;
 }
 
 /* Short blocks are kept between blocks of text; elsewhere only what is written as text is, within

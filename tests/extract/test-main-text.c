@@ -203,9 +203,10 @@ static void one_paragraph_has_its_heading_and_what_is_beside_it(void **state)
     (void)state;
     assert_extracts(&main_text,
                     "<body><div id=head><a href=/>Home</a></div><div><h1>Zone</h1><p>" TEXT
-                    "</p><p>Write to us.</p><table><tr><th>Name<th>Use<tr><td>e164<td>mapping of "
+                    "</p><p>Write to <a href=/m>us</a>, "
+                    "please.</p><table><tr><th>Name<th>Use<tr><td>e164<td>mapping of "
                     "numbers<tr><td>uri<td>resolving of identifiers</table></div></body>",
-                    "Zone\n" TEXT "\nWrite to us.\nName | Use\ne164 | mapping of numbers\n"
+                    "Zone\n" TEXT "\nWrite to us, please.\nName | Use\ne164 | mapping of numbers\n"
                     "uri | resolving of identifiers");
 }
 
@@ -227,6 +228,49 @@ static void rows_and_items_stay_together_without_names(void **state)
                     "<p>Second: " TEXT "</p></body>",
                     TEXT "\n- May: the site was saved\n- June: nobody knew what to do about it\n"
                          "- July\nSecond: " TEXT);
+}
+
+/* Prints rows of a name, a link, and a sentence. */
+static void add_rows(struct dt_buffer *b, int count, bool html)
+{
+    static const char *const formats[] = {
+        "\nDocument %d of the series of all | Reviewed by experts, and first come, first served.",
+        "<tr><td><a href=/%d>Document %d of the series of all</a><td>Reviewed by experts, and "
+        "first "
+        "come, first served."};
+    for (int i = 0; i < count; i++)
+        dt_buffer_printf(b, formats[html], i, i);
+}
+
+static void a_long_table_has_the_text_before_it(void **state)
+{
+    struct dt_buffer html = DT_BUFFER_EMPTY, text = DT_BUFFER_EMPTY;
+    (void)state;
+    dt_buffer_add_string(&html,
+                         "<body><div><a href=/>Home</a></div><div><h1>Registries</h1><p>" TEXT
+                         "</p><div><center><a href=#a>A</a> <a href=#b>B</a></center><table>");
+    dt_buffer_add_string(&text, "Registries\n" TEXT);
+    add_rows(&html, 60, true);
+    add_rows(&text, 60, false);
+    dt_buffer_add_string(&html, "</table></div></div></body>");
+    assert_extracts(&main_text, html.data, text.data);
+    dt_buffer_release(&html);
+    dt_buffer_release(&text);
+    assert_extracts(&main_text,
+                    "<body><div><a href=/>Home</a></div><div><h1>Facts</h1><ul><li>One: " TEXT
+                    "<li>Two: " TEXT "</ul></div></body>",
+                    "Facts\n- One: " TEXT "\n- Two: " TEXT);
+}
+
+static void rows_may_have_many_links(void **state)
+{
+    (void)state;
+    assert_extracts(&main_text,
+                    "<article><p>" TEXT "</p><table><tr><th>Size<th>File<tr><td>177 bytes<td>"
+                    "<a href=/v>host-vertices.paths.gz</a><tr><td>216 bytes<td><a href=/e>"
+                    "host-edges.paths.gz</a></table><p>2. " TEXT "</p></article>",
+                    TEXT "\nSize | File\n177 bytes | host-vertices.paths.gz\n"
+                         "216 bytes | host-edges.paths.gz\n2. " TEXT);
 }
 
 static void facts_are_in_meta(void **state)
@@ -393,6 +437,8 @@ int main(void)
         cmocka_unit_test(names_of_syntax_and_of_columns_are_no_hints),
         cmocka_unit_test(one_paragraph_has_its_heading_and_what_is_beside_it),
         cmocka_unit_test(rows_and_items_stay_together_without_names),
+        cmocka_unit_test(a_long_table_has_the_text_before_it),
+        cmocka_unit_test(rows_may_have_many_links),
         cmocka_unit_test(facts_are_in_meta),
         cmocka_unit_test(a_meta_element_may_have_a_name_and_a_property),
         cmocka_unit_test(tags_in_a_title_or_a_form_are_text),
