@@ -233,14 +233,20 @@ static void drop_bad(struct dt_main_text *m, const struct dt_blocks *b)
             m->kept[i] = false;
 }
 
+/* Items also where they begin with a paragraph. */
+static uint8_t kind_of(const struct dt_text_block *block)
+{
+    return block->item && block->kind == DT_TAG_PARAGRAPH ? DT_TAG_ITEM : block->kind;
+}
+
 /* Rows of a table, and items of a list, stay together: none is bad if less than half of all bytes
  * are in links, of rows three quarters, as data have addresses. */
 static void join_runs(struct dt_main_text *m, const struct dt_blocks *b)
 {
     for (size_t i = 0, end; i < b->count; i = end) {
-        uint8_t kind = b->list[i].kind;
+        uint8_t kind = kind_of(&b->list[i]);
         size_t size = 0, links = 0;
-        for (end = i; end < b->count && b->list[end].kind == kind; end++) {
+        for (end = i; end < b->count && kind_of(&b->list[end]) == kind; end++) {
             size += b->list[end].size;
             links += b->list[end].links;
         }
@@ -255,9 +261,9 @@ static void join_runs(struct dt_main_text *m, const struct dt_blocks *b)
 static void judge_runs(struct dt_main_text *m, const struct dt_blocks *b)
 {
     for (size_t i = 0, end; i < b->count; i = end) {
-        uint8_t kind = b->list[i].kind;
+        uint8_t kind = kind_of(&b->list[i]);
         size_t size = 0, links = 0;
-        for (end = i; end < b->count && b->list[end].kind == kind && m->kept[end]; end++) {
+        for (end = i; end < b->count && kind_of(&b->list[end]) == kind && m->kept[end]; end++) {
             size += b->list[end].size;
             links += b->list[end].links;
         }
@@ -276,9 +282,30 @@ static bool is_text(const struct dt_main_text *m, size_t i)
 static bool is_beside(const struct dt_tree *t, const struct dt_text_block *block,
                       const struct dt_text_block *text)
 {
-    return block->kind == DT_TAG_PARAGRAPH && text->kind == DT_TAG_PARAGRAPH && block->marks > 0 &&
-           4 * block->links <= block->size &&
+    return block->kind == DT_TAG_PARAGRAPH && block->marks > 0 && 4 * block->links <= block->size &&
            t->nodes[block->node].parent == t->nodes[text->node].parent;
+}
+
+/* The first and the last block of text; and of those that are paragraphs outside of lists, where
+ * there are such. */
+struct ends {
+    size_t first, last, first_paragraph, last_paragraph;
+};
+
+static struct ends find_ends(const struct dt_main_text *m, const struct dt_blocks *b)
+{
+    struct ends e = {b->count, 0, b->count, 0};
+    for (size_t i = 0; i < b->count; i++) {
+        if (!is_text(m, i))
+            continue;
+        e.first = e.first == b->count ? i : e.first;
+        e.last = i;
+        if (kind_of(&b->list[i]) != DT_TAG_PARAGRAPH)
+            continue;
+        e.first_paragraph = e.first_paragraph == b->count ? i : e.first_paragraph;
+        e.last_paragraph = i;
+    }
+    return e;
 }
 
 /* Short blocks are kept between blocks of text; elsewhere only what is written as text is, within
@@ -286,22 +313,18 @@ static bool is_beside(const struct dt_tree *t, const struct dt_text_block *block
 static void judge_short(struct dt_main_text *m, const struct dt_tree *t, const struct dt_blocks *b,
                         bool lenient)
 {
-    size_t first = b->count, last = 0;
-    for (size_t i = 0; i < b->count; i++)
-        if (is_text(m, i)) {
-            first = first == b->count ? i : first;
-            last = i;
-        }
+    const struct ends e = find_ends(m, b);
     for (size_t i = 0; i < b->count; i++) {
         const struct dt_text_block *block = &b->list[i];
         if (!m->kept[i] || m->quality[i] >= NEAR || block->kind == DT_TAG_HEADING)
             continue;
-        bool inside = i > first && i < last;
+        bool inside = i > e.first && i < e.last;
         bool semantic = is_semantic(block);
-        m->kept[i] = inside ? lenient || semantic
-                            : (lenient && semantic && block->marks > 0) ||
-                                  (first < b->count &&
-                                   is_beside(t, block, &b->list[i < first ? first : last]));
+        size_t paragraph = i < e.first ? e.first_paragraph : e.last_paragraph;
+        m->kept[i] =
+            inside ? lenient || semantic
+                   : (lenient && semantic && block->marks > 0) ||
+                         (e.first_paragraph < b->count && is_beside(t, block, &b->list[paragraph]));
     }
 }
 

@@ -210,6 +210,19 @@ static void one_paragraph_has_its_heading_and_what_is_beside_it(void **state)
                     "uri | resolving of identifiers");
 }
 
+static void items_may_begin_with_paragraphs(void **state)
+{
+    (void)state;
+    assert_extracts(
+        &main_text,
+        "<body><div><a href=/>Home</a></div><div><p>" TEXT "</p><pre>import x</pre><h2>Use"
+        "</h2><ol><li><p>Make an account on <a href=/p>PyPI</a></p><li><p>Install the tools"
+        "<br><code>pip install wheel twine</code></p></ol><h2>More</h2><p>These pages say "
+        "more.</p><p>June 2020</p></div></body>",
+        TEXT "\nimport x\nUse\n- Make an account on PyPI\n- Install the tools\n"
+             "pip install wheel twine\nMore\nThese pages say more.");
+}
+
 static void rows_and_items_stay_together_without_names(void **state)
 {
     (void)state;
@@ -436,6 +449,7 @@ int main(void)
         cmocka_unit_test(without_names_the_densest_element_is_taken),
         cmocka_unit_test(names_of_syntax_and_of_columns_are_no_hints),
         cmocka_unit_test(one_paragraph_has_its_heading_and_what_is_beside_it),
+        cmocka_unit_test(items_may_begin_with_paragraphs),
         cmocka_unit_test(rows_and_items_stay_together_without_names),
         cmocka_unit_test(a_long_table_has_the_text_before_it),
         cmocka_unit_test(rows_may_have_many_links),
