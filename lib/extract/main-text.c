@@ -322,7 +322,7 @@ static void judge_short(struct dt_main_text *m, const struct dt_tree *t, const s
         bool semantic = is_semantic(block);
         size_t paragraph = i < e.first ? e.first_paragraph : e.last_paragraph;
         m->kept[i] =
-            inside ? lenient || semantic
+            inside ? lenient || semantic || (block->marks > 0 && 4 * block->links <= block->size)
                    : (lenient && semantic && block->marks > 0) ||
                          (e.first_paragraph < b->count && is_beside(t, block, &b->list[paragraph]));
     }
