@@ -286,30 +286,31 @@ static bool is_beside(const struct dt_tree *t, const struct dt_text_block *block
            t->nodes[block->node].parent == t->nodes[text->node].parent;
 }
 
-/* The first and the last block of text; and of those that are paragraphs outside of lists, where
- * there are such. */
+/* The first and the last block of text; and of those that are paragraphs outside of lists.
+ * SIZE_MAX: there is no first. */
 struct ends {
     size_t first, last, first_paragraph, last_paragraph;
 };
 
 static struct ends find_ends(const struct dt_main_text *m, const struct dt_blocks *b)
 {
-    struct ends e = {b->count, 0, b->count, 0};
+    struct ends e = {SIZE_MAX, 0, SIZE_MAX, 0};
     for (size_t i = 0; i < b->count; i++) {
         if (!is_text(m, i))
             continue;
-        e.first = e.first == b->count ? i : e.first;
+        e.first = i < e.first ? i : e.first;
         e.last = i;
         if (kind_of(&b->list[i]) != DT_TAG_PARAGRAPH)
             continue;
-        e.first_paragraph = e.first_paragraph == b->count ? i : e.first_paragraph;
+        e.first_paragraph = i < e.first_paragraph ? i : e.first_paragraph;
         e.last_paragraph = i;
     }
     return e;
 }
 
-/* Short blocks are kept between blocks of text; elsewhere only what is written as text is, within
- * an element of main text, and sentences before the first block of text and after the last. */
+/* Short blocks are kept between blocks of text, and one that leads to the first; elsewhere only
+ * what is written as text is, within an element of main text, and sentences before the first block
+ * of text and after the last. */
 static void judge_short(struct dt_main_text *m, const struct dt_tree *t, const struct dt_blocks *b,
                         bool lenient)
 {
@@ -318,13 +319,14 @@ static void judge_short(struct dt_main_text *m, const struct dt_tree *t, const s
         const struct dt_text_block *block = &b->list[i];
         if (!m->kept[i] || m->quality[i] >= NEAR || block->kind == DT_TAG_HEADING)
             continue;
-        bool inside = i > e.first && i < e.last;
-        bool semantic = is_semantic(block);
+        bool semantic = is_semantic(block), inside = i > e.first && i < e.last;
+        bool sentence = block->marks > 0 && 4 * block->links <= block->size;
         size_t paragraph = i < e.first ? e.first_paragraph : e.last_paragraph;
-        m->kept[i] =
-            inside ? lenient || semantic || (block->marks > 0 && 4 * block->links <= block->size)
-                   : (lenient && semantic && block->marks > 0) ||
-                         (e.first_paragraph < b->count && is_beside(t, block, &b->list[paragraph]));
+        if (inside || i + 1 == e.first)
+            m->kept[i] = semantic || sentence || (inside && lenient);
+        else
+            m->kept[i] = (lenient && semantic && block->marks > 0) ||
+                         (e.first_paragraph < SIZE_MAX && is_beside(t, block, &b->list[paragraph]));
     }
 }
 

@@ -230,7 +230,17 @@ static void questions_in_any_element_are_text_between_answers(void **state)
                     "<body><div><a href=/>Home</a></div><div><div><div>What is it?</div><div>" TEXT
                     "</div></div><div><div>Who may use it?</div><div>2. " TEXT "</div></div><div>"
                     "Share</div><div>3. " TEXT "</div></div></body>",
-                    TEXT "\nWho may use it?\n2. " TEXT "\n3. " TEXT);
+                    "What is it?\n" TEXT "\nWho may use it?\n2. " TEXT "\n3. " TEXT);
+}
+
+static void a_line_that_leads_to_the_text_is_kept(void **state)
+{
+    (void)state;
+    assert_extracts(
+        &main_text,
+        "<body><div><a href=/>Home</a></div><div><h1>Facts</h1><div>3 minutes</div><p>Here "
+        "are some facts:</p><ul><li>One: " TEXT "<li>Two: " TEXT "</ul></div></body>",
+        "Facts\nHere are some facts:\n- One: " TEXT "\n- Two: " TEXT);
 }
 
 static void rows_and_items_stay_together_without_names(void **state)
@@ -461,6 +471,7 @@ int main(void)
         cmocka_unit_test(one_paragraph_has_its_heading_and_what_is_beside_it),
         cmocka_unit_test(items_may_begin_with_paragraphs),
         cmocka_unit_test(questions_in_any_element_are_text_between_answers),
+        cmocka_unit_test(a_line_that_leads_to_the_text_is_kept),
         cmocka_unit_test(rows_and_items_stay_together_without_names),
         cmocka_unit_test(a_long_table_has_the_text_before_it),
         cmocka_unit_test(rows_may_have_many_links),
