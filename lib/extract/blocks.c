@@ -95,7 +95,16 @@ static void append_c1(struct builder *b, unsigned char byte)
         append(b, text, strlen(text));
 }
 
-/* Appends text with runs of white space, no-break spaces among them, as one space. */
+/* Zero-width spaces and joiners, and byte order marks. */
+static bool is_zero_width(const unsigned char *p, size_t left)
+{
+    return left >= 3 && ((p[0] == 0xe2 && p[1] == 0x80 && p[2] >= 0x8b && p[2] <= 0x8d) ||
+                         (p[0] == 0xef && p[1] == 0xbb && p[2] == 0xbf));
+}
+
+/* Appends text with runs of white space, no-break spaces among them, as one space. What has no
+ * width is left out at the beginning of a line, where it joins nothing: editors write it into empty
+ * ones. */
 static void append_collapsed(struct builder *b, const char *text, size_t size)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -103,6 +112,8 @@ static void append_collapsed(struct builder *b, const char *text, size_t size)
         n = 1;
         if (p[i] <= ' ') {
             b->space |= b->begun;
+        } else if ((!b->begun || b->breaks > 0) && is_zero_width(p + i, size - i)) {
+            n = 3;
         } else if (p[i] == 0xc2 && i + 1 < size && p[i + 1] <= 0xa0) {
             n = 2;
             if (p[i + 1] == 0xa0)

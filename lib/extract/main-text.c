@@ -383,6 +383,19 @@ static void take_paragraphs(struct dt_main_text *m, const struct dt_blocks *b)
             m->quality[i] != BAD && (b->list[i].kind == DT_TAG_PARAGRAPH || m->quality[i] >= NEAR);
 }
 
+/* Sentences in headings, if they are as much as a text. */
+static void take_headings(struct dt_main_text *m, const struct dt_blocks *b)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        m->kept[i] =
+            m->quality[i] != BAD && b->list[i].kind == DT_TAG_HEADING && b->list[i].marks > 0;
+        size += m->kept[i] ? b->list[i].size : 0;
+    }
+    if (size < ENOUGH)
+        memset(m->kept, false, b->count);
+}
+
 void dt_main_text_find(struct dt_main_text *m, const struct dt_tree *t, const struct dt_blocks *b)
 {
     reserve(m, t->count, b->count);
@@ -394,6 +407,8 @@ void dt_main_text_find(struct dt_main_text *m, const struct dt_tree *t, const st
         size = attempt(m, t, b, bad_hints);
     if (kept_size(m, b) == 0)
         take_paragraphs(m, b);
+    if (kept_size(m, b) == 0)
+        take_headings(m, b);
 }
 
 void dt_main_text_all(struct dt_main_text *m, const struct dt_tree *t, const struct dt_blocks *b)

@@ -243,6 +243,27 @@ static void a_line_that_leads_to_the_text_is_kept(void **state)
         "Facts\nHere are some facts:\n- One: " TEXT "\n- Two: " TEXT);
 }
 
+static void lines_without_width_are_empty(void **state)
+{
+    (void)state;
+    assert_extracts(&main_text,
+                    "<article><p>" TEXT "<br>\u200d<br>2. " TEXT "</p><p>\u200b</p><p>&#xFEFF;</p>"
+                    "<p>3. " TEXT "<br>\u200dTerms, and na\u200cme.</p></article>",
+                    TEXT "\n2. " TEXT "\n3. " TEXT "\nTerms, and na\u200cme.");
+}
+
+static void a_page_of_headings_has_their_sentences(void **state)
+{
+    (void)state;
+    assert_extracts(&main_text,
+                    "<body><h1>" TEXT "</h1><h2>Over 250 pages of 15 years.</h2><h2>3. " TEXT
+                    "</h2>"
+                    "<h3>Featured</h3><h3><a href=/a>A paper of others. And more.</a></h3></body>",
+                    TEXT "\nOver 250 pages of 15 years.\n3. " TEXT);
+    struct dt_document d = extract_as("<h1>Not found.</h1>", 19, &main_text, DT_PAGE_NO_TEXT);
+    dt_document_release(&d);
+}
+
 static void rows_and_items_stay_together_without_names(void **state)
 {
     (void)state;
@@ -472,6 +493,8 @@ int main(void)
         cmocka_unit_test(items_may_begin_with_paragraphs),
         cmocka_unit_test(questions_in_any_element_are_text_between_answers),
         cmocka_unit_test(a_line_that_leads_to_the_text_is_kept),
+        cmocka_unit_test(lines_without_width_are_empty),
+        cmocka_unit_test(a_page_of_headings_has_their_sentences),
         cmocka_unit_test(rows_and_items_stay_together_without_names),
         cmocka_unit_test(a_long_table_has_the_text_before_it),
         cmocka_unit_test(rows_may_have_many_links),
