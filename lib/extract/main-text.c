@@ -23,7 +23,8 @@ static enum quality judge(const struct dt_text_block *b)
 {
     if (b->kind == DT_TAG_PRE)
         return b->links * 3 > b->size ? SHORT : GOOD;
-    if (b->links * 2 > b->size || (b->links * 3 > b->size && b->size < 2 * GOOD_SIZE))
+    bool written = b->size >= 2 * GOOD_SIZE || (b->kind == DT_TAG_PARAGRAPH && b->marks > 0);
+    if (b->links * (written ? 2 : 3) > b->size)
         return BAD;
     if (b->kind == DT_TAG_HEADING)
         return SHORT;

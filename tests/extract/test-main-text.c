@@ -264,6 +264,19 @@ static void a_page_of_headings_has_their_sentences(void **state)
     dt_document_release(&d);
 }
 
+static void sentences_may_have_links_in_up_to_half_of_them(void **state)
+{
+    (void)state;
+    assert_extracts(
+        &main_text,
+        "<body><div><a href=/>Home</a></div><div><p>" TEXT "</p><p>Before, I was a student "
+        "at the <a href=/w>University of Washington</a>, advised by <a href=/h>A. Hope</a>."
+        "</p><p>Posts, <a href=/f>follow me on Fediverse</a></p><p>2. " TEXT "</p><p>Work "
+        "with us: <a href=/o>open positions</a>.</p></div></body>",
+        TEXT "\nBefore, I was a student at the University of Washington, advised by "
+             "A. Hope.\n2. " TEXT);
+}
+
 static void rows_and_items_stay_together_without_names(void **state)
 {
     (void)state;
@@ -495,6 +508,7 @@ int main(void)
         cmocka_unit_test(a_line_that_leads_to_the_text_is_kept),
         cmocka_unit_test(lines_without_width_are_empty),
         cmocka_unit_test(a_page_of_headings_has_their_sentences),
+        cmocka_unit_test(sentences_may_have_links_in_up_to_half_of_them),
         cmocka_unit_test(rows_and_items_stay_together_without_names),
         cmocka_unit_test(a_long_table_has_the_text_before_it),
         cmocka_unit_test(rows_may_have_many_links),
