@@ -143,19 +143,44 @@ static uint32_t best_of_tier(const struct dt_main_text *m, const struct dt_tree 
     return best;
 }
 
-/* Marks the elements of the tier, or the one that has most of their text. */
-static void take_tier(struct dt_main_text *m, const struct dt_tree *t, enum tier tier,
-                      uint32_t best, bool alone)
+/* The next outermost element of the tier at or after the node; or the end of the nodes. */
+static uint32_t next_of_tier(const struct dt_main_text *m, const struct dt_tree *t, enum tier tier,
+                             uint32_t i)
 {
-    if (alone) {
-        take_node(m, t, best);
-        return;
-    }
-    for (uint32_t i = 0; i < t->count; i++)
-        if (is_of_tier(&t->nodes[i], tier) && !(m->inherited[i] & bad_hints)) {
-            take_node(m, t, i);
-            i = t->nodes[i].end - 1;
+    while (i < t->count && (!is_of_tier(&t->nodes[i], tier) || m->inherited[i] & bad_hints))
+        i++;
+    return i;
+}
+
+/* Marks the title of one of several texts: the headings before its first block of text, in the
+ * largest element around it that has none of the others. They may be links to the text. */
+static void take_title(struct dt_main_text *m, const struct dt_tree *t, const struct dt_blocks *b,
+                       uint32_t node, uint32_t before, uint32_t after)
+{
+    uint32_t around = node, parent;
+    while ((parent = t->nodes[around].parent) != UINT32_MAX && t->nodes[parent].end <= after &&
+           (before == UINT32_MAX || parent > before))
+        around = parent;
+    size_t end = m->firsts[t->nodes[node].end];
+    for (size_t i = m->firsts[around]; i < end && m->quality[i] < NEAR; i++)
+        if (b->list[i].kind == DT_TAG_HEADING) {
+            m->kept[i] = true;
+            m->quality[i] = SHORT;
         }
+}
+
+/* Marks the elements of the tier, or the one that has most of their text. */
+static void take_tier(struct dt_main_text *m, const struct dt_tree *t, const struct dt_blocks *b,
+                      enum tier tier, uint32_t best, bool alone)
+{
+    uint32_t i = alone ? best : next_of_tier(m, t, tier, 0), before = UINT32_MAX, after;
+    for (; i < t->count; before = i, i = after) {
+        after = next_of_tier(m, t, tier, t->nodes[i].end);
+        take_node(m, t, i);
+        if (alone)
+            break;
+        take_title(m, t, b, i, before, after);
+    }
 }
 
 /* Whether the element is a part of a text: a block, or rows or items alone. */
@@ -205,7 +230,7 @@ static enum tier find_container(struct dt_main_text *m, const struct dt_tree *t,
         uint32_t best = best_of_tier(m, t, (enum tier)tier, &value, &all);
         if (best == UINT32_MAX || 10 * all < 4 * total)
             continue;
-        take_tier(m, t, (enum tier)tier, best, 10 * value >= 6 * all);
+        take_tier(m, t, b, (enum tier)tier, best, 10 * value >= 6 * all);
         return (enum tier)tier;
     }
     uint32_t node = densest(m, t, b);

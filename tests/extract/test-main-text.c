@@ -277,6 +277,17 @@ static void sentences_may_have_links_in_up_to_half_of_them(void **state)
              "A. Hope.\n2. " TEXT);
 }
 
+static void texts_of_one_page_have_their_titles(void **state)
+{
+    (void)state;
+    assert_extracts(&main_text,
+                    "<body><h1><a href=/>A blog</a></h1><div><div><header><h2><a href=/1>First</a>"
+                    "</h2></header><div class=entry-content><p>1. " TEXT "</p></div></div><div><h2>"
+                    "<a href=/2>Second</a></h2><div class=entry-content><p>2. " TEXT "</p><h3><a "
+                    "href=/m>More</a></h3></div></div><div><h2>Archive</h2></div></div></body>",
+                    "First\n1. " TEXT "\nSecond\n2. " TEXT);
+}
+
 static void rows_and_items_stay_together_without_names(void **state)
 {
     (void)state;
@@ -509,6 +520,7 @@ int main(void)
         cmocka_unit_test(lines_without_width_are_empty),
         cmocka_unit_test(a_page_of_headings_has_their_sentences),
         cmocka_unit_test(sentences_may_have_links_in_up_to_half_of_them),
+        cmocka_unit_test(texts_of_one_page_have_their_titles),
         cmocka_unit_test(rows_and_items_stay_together_without_names),
         cmocka_unit_test(a_long_table_has_the_text_before_it),
         cmocka_unit_test(rows_may_have_many_links),
