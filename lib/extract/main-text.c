@@ -23,11 +23,11 @@ static enum quality judge(const struct dt_text_block *b)
 {
     if (b->kind == DT_TAG_PRE)
         return b->links * 3 > b->size ? SHORT : GOOD;
+    if (b->kind == DT_TAG_HEADING)
+        return SHORT;
     bool written = b->size >= 2 * GOOD_SIZE || (b->kind == DT_TAG_PARAGRAPH && b->marks > 0);
     if (b->links * (written ? 2 : 3) > b->size)
         return BAD;
-    if (b->kind == DT_TAG_HEADING)
-        return SHORT;
     if (b->marks > 0 && b->size >= GOOD_SIZE && b->links * 3 <= b->size)
         return GOOD;
     if ((b->marks > 0 && b->size >= NEAR_SIZE) || b->size >= GOOD_SIZE)
@@ -153,7 +153,7 @@ static uint32_t next_of_tier(const struct dt_main_text *m, const struct dt_tree 
 }
 
 /* Marks the title of one of several texts: the headings before its first block of text, in the
- * largest element around it that has none of the others. They may be links to the text. */
+ * largest element around it that has none of the others. */
 static void take_title(struct dt_main_text *m, const struct dt_tree *t, const struct dt_blocks *b,
                        uint32_t node, uint32_t before, uint32_t after)
 {
@@ -163,10 +163,7 @@ static void take_title(struct dt_main_text *m, const struct dt_tree *t, const st
         around = parent;
     size_t end = m->firsts[t->nodes[node].end];
     for (size_t i = m->firsts[around]; i < end && m->quality[i] < NEAR; i++)
-        if (b->list[i].kind == DT_TAG_HEADING) {
-            m->kept[i] = true;
-            m->quality[i] = SHORT;
-        }
+        m->kept[i] |= b->list[i].kind == DT_TAG_HEADING;
 }
 
 /* Marks the elements of the tier, or the one that has most of their text. */
@@ -356,7 +353,8 @@ static void judge_short(struct dt_main_text *m, const struct dt_tree *t, const s
     }
 }
 
-/* A heading is kept if text follows before the next heading of its level or above. */
+/* A heading is kept if text follows before the next heading of its level or above; also one that is
+ * a link. */
 static void judge_headings(struct dt_main_text *m, const struct dt_blocks *b)
 {
     bool follows[7] = {false};
@@ -414,8 +412,8 @@ static void take_headings(struct dt_main_text *m, const struct dt_blocks *b)
 {
     size_t size = 0;
     for (size_t i = 0; i < b->count; i++) {
-        m->kept[i] =
-            m->quality[i] != BAD && b->list[i].kind == DT_TAG_HEADING && b->list[i].marks > 0;
+        m->kept[i] = 2 * b->list[i].links <= b->list[i].size && b->list[i].kind == DT_TAG_HEADING &&
+                     b->list[i].marks > 0;
         size += m->kept[i] ? b->list[i].size : 0;
     }
     if (size < ENOUGH)

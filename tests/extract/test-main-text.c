@@ -288,6 +288,16 @@ static void texts_of_one_page_have_their_titles(void **state)
                     "First\n1. " TEXT "\nSecond\n2. " TEXT);
 }
 
+static void headings_may_be_links(void **state)
+{
+    (void)state;
+    assert_extracts(&main_text,
+                    "<article><p>" TEXT "</p><h2><a href=/n>News</a></h2><p>2. " TEXT "</p><h2><a "
+                    "href=/o>Other pages</a></h2><h2><a href=/t>Talks</a></h2><p>3. " TEXT
+                    "</p><h2><a href=/l>Last</a></h2></article>",
+                    TEXT "\nNews\n2. " TEXT "\nTalks\n3. " TEXT);
+}
+
 static void rows_and_items_stay_together_without_names(void **state)
 {
     (void)state;
@@ -521,6 +531,7 @@ int main(void)
         cmocka_unit_test(a_page_of_headings_has_their_sentences),
         cmocka_unit_test(sentences_may_have_links_in_up_to_half_of_them),
         cmocka_unit_test(texts_of_one_page_have_their_titles),
+        cmocka_unit_test(headings_may_be_links),
         cmocka_unit_test(rows_and_items_stay_together_without_names),
         cmocka_unit_test(a_long_table_has_the_text_before_it),
         cmocka_unit_test(rows_may_have_many_links),

@@ -66,7 +66,7 @@ END
     grep -qF '(/a?b=1&copy=2&c&lt=3&ltd[©)' out || { cat out; return 1; }
 }
 
-@test "a heading that links to its own place is kept, without the mark of such a link" {
+@test "a heading that is a link is kept, without the mark of a link to its own place" {
     cat >page.html <<END
 <html><title>x</title><article><p>$text</p>
 <h2 id=a><a class=header href="#a">The first part</a></h2><p>$text One.</p>
@@ -75,7 +75,7 @@ END
 <h2>The third part<span><a class=mark href="#c">#</a></span></h2><p>$text Four.</p></article>
 END
     dt-extract -q page.html | jq -r .text >out
-    [ "$(sed "s|${text//./\\.}|T|" out)" = "$(printf '%s\n' T 'The first part' 'T One.' 'The second part' 'T Two.' 'T Three.' \
+    [ "$(sed "s|${text//./\\.}|T|" out)" = "$(printf '%s\n' T 'The first part' 'T One.' 'The second part' 'T Two.' 'Another page' 'T Three.' \
         'The third part' 'T Four.')" ]
 }
 
