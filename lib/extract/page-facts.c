@@ -133,7 +133,7 @@ static void take_link(struct dt_page_facts *f, const char *const *attributes, bo
     } else if (is_creative_commons(address)) {
         set_first(&f->licence, address);
     }
-    if (in_head && rel && has_word(rel, "canonical"))
+    if (in_head && rel && has_word(rel, "canonical") && strstr(address, "://")) /* not relative */
         set_first(&f->canonical, address);
 }
 

@@ -366,7 +366,8 @@ static void facts_are_in_meta(void **state)
     static const char page[] =
         "<html lang=de-AT><head><title> A\r\n\t&amp; B </title><meta name=robots content=noindex>"
         "<meta name=robots content=noai><meta property=article:published_time content=2024-01-02>"
-        "<link rel=canonical href=http://x/y></head><body><article><p>" TEXT
+        "<link rel=canonical href=/y><link rel=canonical "
+        "href=http://x/y></head><body><article><p>" TEXT
         "</p><a href='https://creativecommons.org/licenses/by/4.0/'>CC</a></article>";
     struct dt_document d;
     (void)state;
