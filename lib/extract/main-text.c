@@ -180,17 +180,19 @@ static void take_tier(struct dt_main_text *m, const struct dt_tree *t, const str
     }
 }
 
-/* Whether the element is a part of a text: a block, or rows or items alone. */
+/* Whether the element is a part of a text: a block, or rows or items alone. *run: the end of the
+ * last run of blocks of one kind, so that each is looked at once. */
 static bool is_part(const struct dt_main_text *m, const struct dt_tree *t,
-                    const struct dt_blocks *b, uint32_t node)
+                    const struct dt_blocks *b, uint32_t node, size_t *run)
 {
     size_t i = m->firsts[node], end = m->firsts[t->nodes[node].end];
     if (i == end || b->list[i].node == node)
         return true;
     uint8_t kind = b->list[i].kind;
-    while (i < end && b->list[i].kind == kind)
-        i++;
-    return i == end && (kind == DT_TAG_ITEM || kind == DT_TAG_ROW);
+    if (i >= *run)
+        for (*run = i; *run < b->count && b->list[*run].kind == kind;)
+            ++*run;
+    return end <= *run && (kind == DT_TAG_ITEM || kind == DT_TAG_ROW);
 }
 
 /* Descends while one child has most of the text, to elements that hold more than a part, and whose
@@ -200,12 +202,13 @@ static uint32_t densest(const struct dt_main_text *m, const struct dt_tree *t,
 {
     uint64_t total = m->value[m->firsts[t->count]];
     uint32_t node = UINT32_MAX, i = 0, end = (uint32_t)t->count;
+    size_t run = 0;
     while (i < end) {
         uint64_t value = value_within(m, t, i);
         if (t->nodes[i].tag == DT_TAG_PARAGRAPH && value >= GOOD_SIZE)
             return node;
         if (t->nodes[i].tag != DT_TAG_TEXT && 5 * value >= 4 * total && t->nodes[i].end > i + 1 &&
-            !is_part(m, t, b, i)) {
+            !is_part(m, t, b, i, &run)) {
             node = i;
             end = t->nodes[i].end;
             i++;
