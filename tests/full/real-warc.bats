@@ -58,7 +58,7 @@ read_pages() {
 
 corpus() { # [GOAL|VARIABLE=VALUE ...]
     make -C "$ROOT" -s --no-print-directory -f pipelines/corpus.mk "B=${DT_BUILD:-$ROOT/build}" "OUT=$T/out" \
-        "INPUTS=${compressed[*]}" CHUNKS=6 VOCAB_SIZE=1000 "$@"
+        "INPUTS=${compressed[*]}" CHUNKS=6 VOCAB_SIZE=1000 "SHARD_FLAGS=--split val=0.1" "$@"
 }
 
 # take NAME: the sums of the data, which are removed: commands are recorded with their paths.
