@@ -22,7 +22,9 @@ enum {
     KNOWN_FILLED_LINES = 1 << 8,
     KNOWN_BOUNDS = 1 << 9,
     KNOWN_LONG_SEQUENCES = 1 << 10,
-    KNOWN_OF_WORDS = KNOWN_WORDS | KNOWN_SHORT_SEQUENCES | KNOWN_LONG_SEQUENCES | KNOWN_BOUNDS
+    KNOWN_LONGER_SEQUENCES = 1 << 11,
+    KNOWN_OF_WORDS = KNOWN_WORDS | KNOWN_SHORT_SEQUENCES | KNOWN_LONG_SEQUENCES |
+                     KNOWN_LONGER_SEQUENCES | KNOWN_BOUNDS
 };
 
 void dt_measures_start(struct dt_measures *m, const char *text, size_t size)
@@ -51,7 +53,10 @@ void dt_measures_release(struct dt_measures *m)
 {
     dt_words_release(&m->words);
     free(m->table.slots);
-    free(m->places);
+    free(m->short_ones.place);
+    free(m->short_ones.name);
+    free(m->long_ones.place);
+    free(m->long_ones.name);
     free(m->names);
     free(m->seen);
     free(m->lengths);
@@ -415,8 +420,12 @@ const struct dt_sequences *dt_measure_sequences(struct dt_measures *m, int n)
 {
     if (n <= DT_SHORT_SEQUENCE && is_due(m, KNOWN_SHORT_SEQUENCES))
         dt_measure_range_of_sequences(m, 2, DT_SHORT_SEQUENCE);
-    if (n > DT_SHORT_SEQUENCE && is_due(m, KNOWN_LONG_SEQUENCES))
-        dt_measure_range_of_sequences(m, DT_SHORT_SEQUENCE + 1, DT_LONGEST_SEQUENCE);
+    if (n > DT_SHORT_SEQUENCE && is_due(m, KNOWN_LONG_SEQUENCES)) {
+        dt_measure_sequence_bounds(m);
+        dt_measure_range_of_sequences(m, DT_SHORT_SEQUENCE + 1, DT_SHORT_SEQUENCE + 1);
+    }
+    if (n > DT_SHORT_SEQUENCE + 1 && is_due(m, KNOWN_LONGER_SEQUENCES))
+        dt_measure_range_of_sequences(m, DT_SHORT_SEQUENCE + 2, DT_LONGEST_SEQUENCE);
     return &m->sequences[n];
 }
 

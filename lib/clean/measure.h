@@ -55,12 +55,22 @@ struct dt_filled_lines {
     uint64_t feeds; /* LFs in the text */
 };
 
-struct dt_sequences {        /* of n words */
-    uint64_t top_chars;      /* count times length of the most frequent one, blanks included */
-    uint64_t repeated_chars; /* in repeated sequences, without blanks */
-};
 #define DT_SHORT_SEQUENCE   4 /* up to here one search, from the next on another */
 #define DT_LONGEST_SEQUENCE 10
+struct dt_sequences {        /* of n words */
+    uint64_t top_chars;      /* of short ones: count times length of the most frequent one, blanks
+                              * included */
+    uint64_t repeated_chars; /* of longer ones: in repeated sequences, without blanks */
+    uint64_t later_chars;    /* of DT_SHORT_SEQUENCE + 1 words: repeated_chars of no length exceeds
+                              * it */
+};
+
+/* Positions where repeated sequences begin, in order, and an id per sequence: equal sequences
+ * have equal ids. */
+struct dt_candidates {
+    uint32_t *place, *name;
+    size_t count;
+};
 
 /* What struct dt_sequences does not exceed; faster to find. */
 struct dt_sequence_bounds {
@@ -95,7 +105,8 @@ struct dt_measures {
     struct dt_sequences sequences[DT_LONGEST_SEQUENCE + 1];
     struct dt_sequence_bounds bounds;
     struct dt_hash_table table;
-    uint32_t *places, *names; /* scratch memory of the sequences */
+    struct dt_candidates short_ones, long_ones; /* scratch memory of the sequences */
+    uint32_t *names;
     uint64_t *seen;
     size_t places_capacity, seen_capacity;
     uint32_t *lengths;
@@ -149,6 +160,7 @@ static inline struct dt_hash_slot *dt_hash_table_find(struct dt_hash_table *t, u
         }
     }
 }
+/* Those of more than DT_SHORT_SEQUENCE words after the bounds. */
 void dt_measure_range_of_sequences(struct dt_measures *m, size_t from, size_t to);
 void dt_measure_bounds_of_sequences(struct dt_measures *m);
 

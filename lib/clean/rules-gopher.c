@@ -47,6 +47,12 @@ static double repeated(struct dt_measures *m, int words)
     return ratio(dt_measure_sequences(m, words)->repeated_chars, dt_measure_chars(m));
 }
 
+static double most_repeated(struct dt_measures *m, int words)
+{
+    (void)words;
+    return ratio(dt_measure_sequences(m, DT_SHORT_SEQUENCE + 1)->later_chars, dt_measure_chars(m));
+}
+
 /* --- quality ---------------------------------------------------------------------------------- */
 
 static double words(struct dt_measures *m)
@@ -105,11 +111,16 @@ const struct dt_quality_rule dt_quality_rules_gopher[] = {
     {"gopher-top-4-gram-chars", DT_BOUND_AT_MOST, .words = 4, .of_sequences = top,
      .bound_of = most_top},
     {"gopher-duplicate-5-gram-chars", DT_BOUND_AT_MOST, .words = 5, .of_sequences = repeated},
-    {"gopher-duplicate-6-gram-chars", DT_BOUND_AT_MOST, .words = 6, .of_sequences = repeated},
-    {"gopher-duplicate-7-gram-chars", DT_BOUND_AT_MOST, .words = 7, .of_sequences = repeated},
-    {"gopher-duplicate-8-gram-chars", DT_BOUND_AT_MOST, .words = 8, .of_sequences = repeated},
-    {"gopher-duplicate-9-gram-chars", DT_BOUND_AT_MOST, .words = 9, .of_sequences = repeated},
-    {"gopher-duplicate-10-gram-chars", DT_BOUND_AT_MOST, .words = 10, .of_sequences = repeated},
+    {"gopher-duplicate-6-gram-chars", DT_BOUND_AT_MOST, .words = 6, .of_sequences = repeated,
+     .bound_of = most_repeated},
+    {"gopher-duplicate-7-gram-chars", DT_BOUND_AT_MOST, .words = 7, .of_sequences = repeated,
+     .bound_of = most_repeated},
+    {"gopher-duplicate-8-gram-chars", DT_BOUND_AT_MOST, .words = 8, .of_sequences = repeated,
+     .bound_of = most_repeated},
+    {"gopher-duplicate-9-gram-chars", DT_BOUND_AT_MOST, .words = 9, .of_sequences = repeated,
+     .bound_of = most_repeated},
+    {"gopher-duplicate-10-gram-chars", DT_BOUND_AT_MOST, .words = 10, .of_sequences = repeated,
+     .bound_of = most_repeated},
     {"gopher-words-min", DT_BOUND_AT_LEAST, words},
     {"gopher-words-max", DT_BOUND_AT_MOST, words},
     {"gopher-word-length-min", DT_BOUND_AT_LEAST, word_length},

@@ -13,13 +13,6 @@
 #include "base/buffer.h"
 #include "clean/measure.h"
 
-/* Positions where repeated sequences begin, in order, and an id per sequence: equal sequences
- * have equal ids. */
-struct candidates {
-    uint32_t *place, *name;
-    size_t count;
-};
-
 static uint64_t mix(uint64_t a, uint64_t b)
 {
     uint64_t x = a * UINT64_C(0x9e3779b97f4a7c15) + b;
@@ -38,7 +31,7 @@ static uint64_t chars_of(const struct dt_word *words, size_t n)
 
 /* Keeps the candidates whose slots have a count of at least 2; their ids are their slots.
  * names[i] is the slot of candidate i. */
-static void keep_repeated(struct dt_hash_table *t, struct candidates *c)
+static void keep_repeated(struct dt_hash_table *t, struct dt_candidates *c)
 {
     size_t kept = 0;
     for (size_t i = 0; i < c->count; i++) {
@@ -61,7 +54,7 @@ static uint64_t key_of(const struct dt_word *words, size_t n)
 }
 
 /* Counts the candidates, of n words, by key in the table and keeps the repeated ones. */
-static void name_candidates(struct dt_measures *m, struct candidates *c, size_t n)
+static void name_candidates(struct dt_measures *m, struct dt_candidates *c, size_t n)
 {
     dt_hash_table_clear(&m->table, c->count);
     for (size_t i = 0; i < c->count; i++) {
@@ -94,7 +87,7 @@ static size_t clear_seen(struct dt_measures *m, size_t bits)
 
 /* The sequences of n words. Most are unique and need no table slot: those whose bit (eight bits per
  * place) no other sequence sets. */
-static void find_candidates(struct dt_measures *m, struct candidates *c, size_t n)
+static void find_candidates(struct dt_measures *m, struct dt_candidates *c, size_t n)
 {
     const struct dt_word *words = m->words.items;
     size_t count = m->words.count - n + 1, kept = 0;
@@ -120,7 +113,7 @@ static void find_candidates(struct dt_measures *m, struct candidates *c, size_t 
 }
 
 /* Candidates of one more word: those whose next position is a candidate, too. */
-static void lengthen(struct dt_measures *m, struct candidates *c)
+static void lengthen(struct dt_measures *m, struct dt_candidates *c)
 {
     size_t kept = 0;
     for (size_t i = 0; i + 1 < c->count; i++) {
@@ -142,7 +135,7 @@ static void lengthen(struct dt_measures *m, struct candidates *c)
 }
 
 /* The most frequent sequence, the first among equals; the first of the text if none is repeated. */
-static uint64_t top_chars(const struct dt_measures *m, const struct candidates *c, size_t n)
+static uint64_t top_chars(const struct dt_measures *m, const struct dt_candidates *c, size_t n)
 {
     uint32_t most = 1;
     size_t place = 0;
@@ -155,9 +148,11 @@ static uint64_t top_chars(const struct dt_measures *m, const struct candidates *
     return most * (chars_of(m->words.items + place, n) + n - 1);
 }
 
+enum { COUNTED = 1, LATER = 2 }; /* marks of slots: a sequence came before */
+
 /* Scans the text; a repeated sequence is counted and skipped as a whole, so that each word is
  * counted once. */
-static uint64_t repeated_chars(struct dt_measures *m, const struct candidates *c, size_t n)
+static uint64_t repeated_chars(struct dt_measures *m, const struct dt_candidates *c, size_t n)
 {
     uint64_t chars = 0;
     size_t next = 0;
@@ -165,46 +160,72 @@ static uint64_t repeated_chars(struct dt_measures *m, const struct candidates *c
         struct dt_hash_slot *slot = &m->table.slots[c->name[i]];
         if (c->place[i] < next)
             continue;
-        if (slot->mark) {
+        if (slot->mark & COUNTED) {
             chars += chars_of(m->words.items + c->place[i], n);
             next = c->place[i] + n;
         }
-        slot->mark = 1;
+        slot->mark |= COUNTED;
     }
     return chars;
 }
 
-static struct candidates reserve(struct dt_measures *m, size_t words)
+/* Characters of the words of sequences that came before. Those of a longer sequence that did are
+ * among them. */
+static uint64_t later_chars(struct dt_measures *m, const struct dt_candidates *c, size_t n)
 {
-    if (words > m->places_capacity) {
-        m->places_capacity = words + words / 2;
-        m->places = dt_realloc(m->places, 2 * m->places_capacity, sizeof *m->places);
-        m->names = dt_realloc(m->names, m->places_capacity, sizeof *m->names);
+    uint64_t chars = 0;
+    size_t end = 0; /* of the last one */
+    for (size_t i = 0; i < c->count; i++) {
+        struct dt_hash_slot *slot = &m->table.slots[c->name[i]];
+        size_t from = c->place[i] > end ? c->place[i] : end;
+        if (slot->mark & LATER) {
+            end = c->place[i] + n;
+            chars += chars_of(m->words.items + from, end - from);
+        }
+        slot->mark |= LATER;
     }
-    return (struct candidates){.place = m->places, .name = m->places + m->places_capacity};
+    return chars;
 }
+
+static void reserve(struct dt_measures *m, size_t words)
+{
+    uint32_t **all[] = {&m->short_ones.place, &m->short_ones.name, &m->long_ones.place,
+                        &m->long_ones.name, &m->names};
+    if (words <= m->places_capacity)
+        return;
+    m->places_capacity = words + words / 2;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        *all[i] = dt_realloc(*all[i], m->places_capacity, sizeof **all[i]);
+}
+
+#define MOST_BOUNDED UINT16_MAX /* words */
 
 void dt_measure_range_of_sequences(struct dt_measures *m, size_t from, size_t to)
 {
+    struct dt_candidates *c = from > DT_SHORT_SEQUENCE ? &m->long_ones : &m->short_ones;
     size_t count = dt_measure_words(m)->count;
     for (size_t n = from; n <= to; n++)
         m->sequences[n] = (struct dt_sequences){0};
     if (count < from || count > UINT32_MAX)
         return;
-    struct candidates c = reserve(m, count);
+    reserve(m, count);
     for (size_t n = from; n <= to && n <= count; n++) {
-        if (n == from)
-            find_candidates(m, &c, n);
-        else if (c.count > 0)
-            lengthen(m, &c);
-        m->sequences[n].top_chars = top_chars(m, &c, n);
-        m->sequences[n].repeated_chars = repeated_chars(m, &c, n);
+        if (n == DT_SHORT_SEQUENCE + 1 && count <= MOST_BOUNDED)
+            name_candidates(m, c, n); /* of dt_measure_bounds_of_sequences() */
+        else if (n == 2 || n == DT_SHORT_SEQUENCE + 1)
+            find_candidates(m, c, n);
+        else if (c->count > 0)
+            lengthen(m, c);
+        if (n <= DT_SHORT_SEQUENCE)
+            m->sequences[n].top_chars = top_chars(m, c, n);
+        if (n == DT_SHORT_SEQUENCE + 1)
+            m->sequences[n].later_chars = later_chars(m, c, n);
+        if (n > DT_SHORT_SEQUENCE)
+            m->sequences[n].repeated_chars = repeated_chars(m, c, n);
     }
 }
 
 /* --- bounds ----------------------------------------------------------------------------------- */
-
-#define MOST_BOUNDED UINT16_MAX /* words */
 
 /* Counts the pairs by hash; names[i] is the place of pair i among the counts. Pairs of equal hash
  * are counted together. */
@@ -229,24 +250,30 @@ static inline uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* A sequence is not more frequent than its rarest pair. */
+/* A sequence is not more frequent than its rarest pair. Candidates of DT_SHORT_SEQUENCE + 1 words
+ * are those whose pairs are all repeated. */
 static void bound_top_chars(struct dt_measures *m, const uint16_t *counts)
 {
     const struct dt_word *words = m->words.items;
     const uint32_t *names = m->names;
     uint64_t two = 0, three = 0, four = 0;
-    uint32_t last = 0, both = 0;  /* the count of the pair before, of the rarer of two pairs */
+    uint32_t rarest[3] = {0};     /* of the counts of the last pair, of two and of three */
     uint64_t chars = 0, more = 0; /* of the word before, of two words, with blanks */
+    size_t kept = 0;
     for (size_t i = 0, pairs = m->words.count - 1; i < pairs; i++) {
-        uint32_t count = counts[names[i]], rarer = smaller(count, last);
+        uint32_t count = counts[names[i]], both = smaller(count, rarest[0]),
+                 all = smaller(count, rarest[1]);
         uint64_t here = words[i].chars + UINT64_C(1), pair = here + words[i + 1].chars;
         two = larger(two, count * pair);
-        three = larger(three, rarer * (pair + chars));
-        four = larger(four, smaller(count, both) * (pair + more));
-        last = count, both = rarer;
+        three = larger(three, both * (pair + chars));
+        four = larger(four, all * (pair + more));
+        m->long_ones.place[kept] = (uint32_t)i - 3;
+        kept += smaller(count, rarest[2]) >= 2; /* branchless: mispredicted often */
+        rarest[0] = count, rarest[1] = both, rarest[2] = all;
         more = chars + here, chars = here;
     }
     m->bounds = (struct dt_sequence_bounds){.top_chars = {0, 0, two, three, four}};
+    m->long_ones.count = kept;
 }
 
 void dt_measure_bounds_of_sequences(struct dt_measures *m)
@@ -259,7 +286,7 @@ void dt_measure_bounds_of_sequences(struct dt_measures *m)
         memset(&m->bounds, 0xff, sizeof m->bounds);
         return;
     }
-    (void)reserve(m, count);
+    reserve(m, count);
     size_t words = 2 * clear_seen(m, 16 * count); /* of 64 bits: two counts and more for a pair */
     uint16_t *counts = (uint16_t *)m->seen;
     count_pairs(m, counts, 4 * words - 1);

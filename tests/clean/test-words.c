@@ -234,10 +234,13 @@ static void compare_with_plain_counting(const char *text, const char *const *wor
             top_chars += strlen(word[top_at + k]);
         if (n > count)
             continue;
+        if (n > DT_SHORT_SEQUENCE) {
+            assert_int_equal(dt_measure_sequences(&m, (int)n)->repeated_chars, repeated);
+            assert_true(dt_measure_sequences(&m, DT_SHORT_SEQUENCE + 1)->later_chars >= repeated);
+            continue;
+        }
         assert_int_equal(dt_measure_sequences(&m, (int)n)->top_chars, top * top_chars);
-        assert_int_equal(dt_measure_sequences(&m, (int)n)->repeated_chars, repeated);
-        if (n <= DT_SHORT_SEQUENCE)
-            assert_true(dt_measure_sequence_bounds(&m)->top_chars[n] >= top * top_chars);
+        assert_true(dt_measure_sequence_bounds(&m)->top_chars[n] >= top * top_chars);
     }
     dt_measures_release(&m);
 }
@@ -274,6 +277,8 @@ static void the_bound_of_a_long_text_is_not_exceeded(void **state)
     dt_measures_start(&m, text.data, text.size);
     assert_int_equal(dt_measure_sequences(&m, 2)->top_chars, 69999 * 3);
     assert_true(dt_measure_sequence_bounds(&m)->top_chars[2] >= 69999 * 3);
+    assert_int_equal(dt_measure_sequences(&m, 10)->repeated_chars, 69990);
+    assert_true(dt_measure_sequences(&m, 5)->later_chars >= 69990);
     dt_measures_release(&m);
     dt_buffer_release(&text);
 }
