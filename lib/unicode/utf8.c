@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/byte-scan.h"
+
 #define HIGH_BITS UINT64_C(0x8080808080808080)
 
 static const char replacement[] = "\xef\xbf\xbd";
@@ -61,24 +63,50 @@ static size_t take_short(uint32_t bytes)
     return second != 0 && second != 0x200d ? 3 : 0;
 }
 
-size_t dt_utf8_valid_prefix(const char *text, size_t size)
+/* The end of the valid characters from i, or the first one at or after end. */
+static size_t valid_characters(const char *text, size_t size, size_t i, size_t end)
 {
-    for (size_t i = 0, n; i < size; i += n) {
-        n = 0;
-        if (size - i >= 8) {
-            uint64_t word = load8(text + i), high = word & HIGH_BITS;
-            if (high == 0)
-                n = dt_utf8_ascii_prefix(text + i, size - i);
-            else
-                n = high & 0x80 ? take_short((uint32_t)word) : (size_t)__builtin_ctzll(high) / 8;
-        }
+    for (size_t n; i < end && i < size; i += n) {
+        n = size - i >= 8 ? take_short((uint32_t)load8(text + i)) : 0;
         bool valid = n > 0;
         if (!valid)
             n = take(text + i, size - i, &valid);
         if (!valid)
-            return i;
+            break;
     }
-    return size;
+    return i;
+}
+
+#define LONGEST 4 /* bytes of a character */
+
+/* Bytes of the block at p, or of ASCII there, that may be more; 0 if one is wrong after those
+ * before it, of which LONGEST - 1 are read. */
+static size_t valid_block(const char *p, size_t size)
+{
+    dt_block b = dt_block_load(p), one = dt_block_load(p - 1), two = dt_block_load(p - 2),
+             three = dt_block_load(p - 3), continues = (dt_block)((b & 0xc0) == 0x80);
+    if (dt_block_first((b | three) & 0x80) == DT_BLOCK) /* ASCII */
+        return dt_utf8_ascii_prefix(p, size);
+    dt_block wanted = (dt_block)((one >= 0xc2) | (two >= 0xe0) | (three >= 0xf0));
+    dt_block overlong = (dt_block)(((one == 0xe0) & (b < 0xa0)) | ((one == 0xf0) & (b < 0x90)) |
+                                   ((b & 0xfe) == 0xc0));
+    dt_block beyond = (dt_block)(((one == 0xed) & (b >= 0xa0)) | ((one == 0xf4) & (b >= 0x90)) |
+                                 (b >= 0xf5)); /* surrogates, too */
+    dt_block wrong = (continues ^ wanted) | overlong | beyond;
+    return dt_block_first(wrong) == DT_BLOCK ? DT_BLOCK : 0;
+}
+
+size_t dt_utf8_valid_prefix(const char *text, size_t size)
+{
+    size_t i = valid_characters(text, size, dt_utf8_ascii_prefix(text, size), LONGEST - 1);
+    if (i < LONGEST - 1)
+        return i;
+    for (size_t n = 1; n > 0 && i + DT_BLOCK <= size; i += n)
+        n = valid_block(text + i, size - i);
+    size_t end = i;
+    for (i -= LONGEST - 1; i < end && (text[i] & 0xc0) == 0x80; i++)
+        ; /* to a character that the last block may not have ended */
+    return valid_characters(text, size, i, size);
 }
 
 uint64_t dt_utf8_repair(const char *text, size_t size, struct dt_buffer *out)

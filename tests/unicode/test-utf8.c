@@ -61,7 +61,8 @@ static void a_sequence_cut_off_by_the_end_is_one_subpart(void **state)
     REPAIRED("ab\xc3", "ab" FFFD, 1);
 }
 
-/* Characters before other text are decoded from eight bytes, those at the end one by one. */
+/* Characters before other text are read by eight bytes or by blocks, those at the end one by one.
+ */
 static void a_sequence_is_judged_alike_at_the_end_and_before_other_text(void **state)
 {
     static const unsigned char bytes[] = {0x00, 0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf,
@@ -75,6 +76,10 @@ static void a_sequence_is_judged_alike_at_the_end_and_before_other_text(void **s
             text[k] = (char)bytes[rest % count];
         size_t alone = dt_utf8_valid_prefix(text, 4), before = dt_utf8_valid_prefix(text, 12);
         assert_int_equal(before, alone == 4 ? 12 : alone);
+        char blocks[] = "\u00e4\u20ac....\U0001f600\u00e4.....................................";
+        size_t at = 15 + (size_t)i % 24, size = sizeof blocks - 1;
+        memcpy(blocks + at, text, 4);
+        assert_int_equal(dt_utf8_valid_prefix(blocks, size), alone == 4 ? size : at + alone);
     }
 }
 
