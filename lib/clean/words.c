@@ -63,7 +63,10 @@ static uint64_t scramble(uint64_t x)
 static inline uint64_t bytes_of(const char *p, size_t size, size_t readable)
 {
     uint64_t x = 0;
-    memcpy(&x, p, readable < 8 ? size : 8);
+    if (readable >= 8) /* not the memcpy() below with 8 bytes, which would be a loop */
+        memcpy(&x, p, 8);
+    else
+        memcpy(&x, p, size);
     return x & UINT64_MAX >> (64 - 8 * size);
 }
 
@@ -84,7 +87,9 @@ static inline uint64_t hash_word(const char *p, size_t size, size_t readable)
     dt_block b = {0};
     if (size > DT_BLOCK || size == 0)
         return XXH3_64bits(p, size);
-    memcpy(&b, p, readable < DT_BLOCK ? size : DT_BLOCK);
+    if (readable >= DT_BLOCK)
+        return hash_block(dt_block_load(p), size);
+    memcpy(&b, p, size);
     return hash_block(b, size);
 }
 
