@@ -70,13 +70,18 @@ static inline uint64_t bytes_of(const char *p, size_t size, size_t readable)
     return x & UINT64_MAX >> (64 - 8 * size);
 }
 
-/* Of the first size bytes of the block, without a branch. */
-static inline uint64_t hash_block(dt_block b, size_t size)
+/* The first size bytes of the block, and zeros; without a branch. */
+static inline dt_block first_of(dt_block b, size_t size)
 {
     static const char kept[2 * DT_BLOCK] = {-1, -1, -1, -1, -1, -1, -1, -1,
                                             -1, -1, -1, -1, -1, -1, -1, -1};
+    return b & dt_block_load(kept + DT_BLOCK - size);
+}
+
+static inline uint64_t hash_block(dt_block b, size_t size)
+{
     uint64_t halves[2];
-    b &= dt_block_load(kept + DT_BLOCK - size);
+    b = first_of(b, size);
     memcpy(halves, &b, sizeof halves);
     return scramble(halves[0] + halves[1] * UINT64_C(0xa0761d6478bd642f) + size);
 }
@@ -637,14 +642,59 @@ static bool ends_chunk(const char *text, size_t size)
     (DT_CHARACTER_LETTER | DT_CHARACTER_LOWER | DT_CHARACTER_UPPER | DT_CHARACTER_MARK |           \
      DT_CHARACTER_JOINS)
 
+/* Bytes of letters that their first two bytes tell: ASCII, Latin, Cyrillic, Arabic and Hangul;
+ * next: the bytes after those of b. */
+static inline dt_block common_letters(dt_block b, dt_block next)
+{
+    return (dt_block)(((b | 0x20) - 'a' <= 'z' - 'a') | ((b & 0xc0) == 0x80) |
+                      ((b == 0xc3) & ((next & 0xdf) != 0x97)) | (b - 0xc4 <= 0xca - 0xc4) |
+                      ((b & 0xfe) == 0xd0) | ((b == 0xd8) & (next >= 0xa0)) |
+                      ((b == 0xd9) & (next <= 0x8a)) | ((b == 0xe1) & ((next & 0xfc) == 0xb8)) |
+                      ((b == 0xea) & (next >= 0xb0)) | (b - 0xeb <= 1) |
+                      ((b == 0xed) & (next <= 0x9d)));
+}
+
+/* Characters that begin in the first size bytes of the block. */
+static inline uint32_t characters_of(dt_block b, size_t size)
+{
+    uint64_t halves[2];
+    b = first_of((dt_block)((b & 0xc0) != 0x80) & 1, size);
+    memcpy(halves, &b, sizeof halves);
+    return (uint32_t)((halves[0] + halves[1]) * UINT64_C(0x0101010101010101) >> 56);
+}
+
+/* Bytes of common letters at text. */
+static size_t common_prefix(const char *text, size_t size, uint32_t *chars)
+{
+    size_t n = 0, letters = DT_BLOCK;
+    *chars = 0;
+    for (; letters == DT_BLOCK && n + DT_BLOCK < size; n += letters) {
+        dt_block b = dt_block_load(text + n);
+        letters = dt_block_first(~common_letters(b, dt_block_load(text + n + 1)));
+        *chars += characters_of(b, letters);
+    }
+    while (n < size && (text[n] & 0xc0) == 0x80)
+        n++; /* after a whole block */
+    return n;
+}
+
+static unsigned kind_before(const char *end)
+{
+    size_t n;
+    do
+        end--;
+    while ((*end & 0xc0) == 0x80);
+    return dt_character_kind(end, &n);
+}
+
 /* The same for letters and combining marks of scripts with blanks, of which one at least is not
  * ASCII: split_chunk() would find nothing in them, and cut off a mark that closes. */
 static size_t take_wide(struct dt_words *w, const char *text, size_t size)
 {
-    unsigned some = 0, last = 0, kind = 0;
-    uint32_t chars = 0;
-    size_t n = 0, length = 0;
-    for (; n < size; n += length, chars++, last = kind, some |= kind) {
+    uint32_t chars;
+    size_t n = common_prefix(text, size, &chars), length = 0;
+    unsigned some = n > 0 ? DT_CHARACTER_LETTER : 0, kind = 0;
+    for (; n < size; n += length, chars++, some |= kind) {
         kind = dt_character_kind(text + n, &length);
         if (kind == 0 || kind & ~(unsigned)WIDE)
             break;
@@ -654,11 +704,11 @@ static size_t take_wide(struct dt_words *w, const char *text, size_t size)
     uint32_t letters = some & DT_CHARACTER_LETTER ? DT_WORD_HAS_LETTER : 0;
     if (n == size || kind & END) {
         add_word(w, text, text + n, chars, letters);
-        return n;
+        return n + (n < size && text[n] == ' ');
     }
     bool closes = kind & DT_CHARACTER_CLOSING && !(kind & DT_CHARACTER_ICON);
-    bool stops =
-        text[n] == '.' && last & DT_CHARACTER_LOWER && !(w->traits & DT_WORD_TRAIT_FEW_STOPS);
+    bool stops = text[n] == '.' && !(w->traits & DT_WORD_TRAIT_FEW_STOPS) &&
+                 kind_before(text + n) & DT_CHARACTER_LOWER;
     if (!(closes || stops) || !ends_chunk(text + n + length, size - n - length))
         return 0;
     add_word(w, text, text + n, chars, letters);
@@ -702,16 +752,12 @@ static bool dot_is_mark(const struct dt_words *w, const char *text, size_t n)
            !is_whole_word(w, text, n + 1);
 }
 
-/* Fast path: letters with at most one punctuation character after them, and a blank. Returns the
- * bytes read, or 0 for any other chunk, and at the end of the text. */
-static inline size_t take_simple(struct dt_words *w, const char *text, size_t size)
+/* Fast path: n ASCII letters, at the start of the block, with at most one punctuation character
+ * after them, and a blank. Returns the bytes read, or 0 for any other chunk, and at the end of the
+ * text. */
+static inline size_t take_simple(struct dt_words *w, const char *text, size_t size, dt_block b,
+                                 size_t n)
 {
-    if (size < DT_BLOCK)
-        return 0;
-    dt_block b = dt_block_load(text);
-    size_t n = letters_of(b);
-    if (n == DT_BLOCK)
-        n += letters_prefix(text + n, size - n);
     if (n == 0 || n + 2 > size)
         return 0;
     unsigned char c = (unsigned char)text[n], end = word_ends[c];
@@ -728,8 +774,15 @@ static inline size_t take_simple(struct dt_words *w, const char *text, size_t si
 /* Fast path: letters. */
 static inline size_t take_letters(struct dt_words *w, const char *text, size_t size)
 {
-    size_t taken = take_simple(w, text, size);
-    return taken ? taken : take_wide(w, text, size);
+    if (size < DT_BLOCK)
+        return take_wide(w, text, size);
+    dt_block b = dt_block_load(text);
+    size_t n = letters_of(b);
+    if (n == DT_BLOCK)
+        n += letters_prefix(text + n, size - n);
+    if (n < size && text[n] & 0x80)
+        return take_wide(w, text, size);
+    return take_simple(w, text, size, b, n);
 }
 
 /* Fast path: a chunk of one character, of `length` bytes, or that opens before letters. */

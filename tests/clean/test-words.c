@@ -266,6 +266,26 @@ static void repeated_sequences_are_those_of_plain_counting(void **state)
     }
 }
 
+/* Letters of common scripts are read by blocks, but not where the text ends. */
+static void each_character_is_read_alike_in_a_block_and_at_the_end(void **state)
+{
+    (void)state;
+    struct dt_words alone = {0}, before = {0};
+    for (uint32_t code = 0x80; code < 0x10000; code += code == 0xd7ff ? 0x801 : 1) {
+        char text[64];
+        size_t size = dt_utf8_encode(code, text);
+        memcpy(text + size, " ab", 3);
+        size += 3 + dt_utf8_encode(code, text + size + 3);
+        memcpy(text + size, "b. xxxxxxxxxxxxxxxxxxxxxxxxxx", 29);
+        dt_words_split(&alone, text, size + 3);
+        dt_words_split(&before, text, size + 29);
+        assert_int_equal(before.count, alone.count + 1);
+        assert_memory_equal(before.items, alone.items, alone.count * sizeof *alone.items);
+    }
+    dt_words_release(&alone);
+    dt_words_release(&before);
+}
+
 /* 70,000 words: counts of pairs would not fit their type. */
 static void the_bound_of_a_long_text_is_not_exceeded(void **state)
 {
@@ -387,6 +407,7 @@ int main(void)
         cmocka_unit_test(a_bracket_before_a_text_does_not_change_its_words),
         cmocka_unit_test(sentences_end_at_stops_and_with_lines),
         cmocka_unit_test(repeated_sequences_are_those_of_plain_counting),
+        cmocka_unit_test(each_character_is_read_alike_in_a_block_and_at_the_end),
         cmocka_unit_test(the_bound_of_a_long_text_is_not_exceeded),
         cmocka_unit_test(words_of_scripts_without_blanks_are_grapheme_clusters),
         cmocka_unit_test(words_of_lines_that_stay_are_those_of_the_text_without_the_others),
