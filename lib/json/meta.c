@@ -5,13 +5,24 @@
 
 #include "json/json.h"
 
+/* Whether the text has the name in quotation marks, or may have it with escapes. */
+static bool may_have(const char *text, const char *name)
+{
+    size_t size = strlen(name);
+    bool found = false;
+    for (const char *p = text; *p && (p = strstr(p, name)) != NULL; p++, found = true)
+        if (p > text && p[-1] == '"' && p[size] == '"')
+            return true;
+    return found && strchr(text, '\\') != NULL;
+}
+
 /* The object if it may have the member: texts are searched before they are parsed. Owned by the
  * caller; NULL if not. */
 static struct json_object *parse(const struct dt_buffer *meta, const char *name)
 {
     struct json_object *object;
     struct dt_error ignored;
-    if (meta->size == 0 || strstr(meta->data, name) == NULL ||
+    if (meta->size == 0 || !may_have(meta->data, name) ||
         dt_json_parse(meta->data, meta->size, "meta", &object, &ignored) < 0)
         return NULL;
     return object;
