@@ -19,32 +19,35 @@ static block load(const char *p)
     return b | 0x20; /* lower case; other characters that become letters only cost a second check */
 }
 
-/* Marks, with non-zero bytes, the positions among the 16 bytes at p where the triple rare
- * begins. */
-static block starts_at(const char *p, const char *rare)
+/* Marks, with non-zero bytes, the positions among the 16 bytes at p where a triple begins. */
+static inline block starts_at(const char *p, const char *rare)
 {
     return (block)((load(p) == (unsigned char)rare[0]) & (load(p + 1) == (unsigned char)rare[1]) &
                    (load(p + 2) == (unsigned char)rare[2]));
 }
 
-/* False if the text cannot contain any of the rare letter triples. */
-static bool may_hold(const char *text, size_t size, const char *const *rare)
+static inline bool is_at(const char *p, const char *rare)
+{
+    return (p[0] | 0x20) == rare[0] && (p[1] | 0x20) == rare[1] && (p[2] | 0x20) == rare[2];
+}
+
+/* False if the text cannot contain any of the rare letter triples. Inline, so that they are
+ * constants in the loop. */
+static inline __attribute__((always_inline)) bool may_hold(const char *text, size_t size,
+                                                           const char *const rare[3])
 {
     size_t i = 0;
     for (; i + 18 <= size; i += 16) {
-        block any = {0};
+        block any = starts_at(text + i, rare[0]) | starts_at(text + i, rare[1]) |
+                    starts_at(text + i, rare[2]);
         uint64_t halves[2];
-        for (const char *const *r = rare; *r; r++)
-            any |= starts_at(text + i, *r);
         memcpy(halves, &any, sizeof halves);
         if (halves[0] | halves[1])
             return true;
     }
     for (; i + 3 <= size; i++)
-        for (const char *const *r = rare; *r; r++)
-            if ((text[i] | 0x20) == (*r)[0] && (text[i + 1] | 0x20) == (*r)[1] &&
-                (text[i + 2] | 0x20) == (*r)[2])
-                return true;
+        if (is_at(text + i, rare[0]) || is_at(text + i, rare[1]) || is_at(text + i, rare[2]))
+            return true;
     return false;
 }
 
@@ -67,7 +70,7 @@ static size_t count_phrase(const char *text, size_t size, const char *phrase)
 
 static bool may_hold_lorem(const char *text, size_t size)
 {
-    static const char *const rare[] = {"psu", NULL};
+    static const char *const rare[] = {"psu", "psu", "psu"};
     return may_hold(text, size, rare) && count_phrase(text, size, "lorem ipsum") > 0;
 }
 
@@ -92,7 +95,7 @@ static double braces(struct dt_line *line)
 
 static bool may_hold_javascript(const char *text, size_t size)
 {
-    static const char *const rare[] = {"jav", NULL};
+    static const char *const rare[] = {"jav", "jav", "jav"};
     return may_hold(text, size, rare);
 }
 
@@ -103,7 +106,7 @@ static double javascript(struct dt_line *line)
 
 static bool may_hold_policy(const char *text, size_t size)
 {
-    static const char *const rare[] = {"f u", "vac", "kie", NULL};
+    static const char *const rare[] = {"f u", "vac", "kie"};
     return may_hold(text, size, rare);
 }
 
