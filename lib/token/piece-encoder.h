@@ -5,9 +5,9 @@
  *     dt_piece_encoder_init(&p, tokenizer, &work);
  *     dt_piece_encoder_encode(&p, text, readable, ends, count, &ids);
  *
- * Most pieces were seen before: one loop looks them up. From the first one on that was not, the
- * pieces of a batch are looked up in several steps, each for all of them, so that they wait for the
- * processor's memory together.
+ * Most pieces were seen before: one loop looks them up. Those that were not are looked up and
+ * merged in several steps, each for all of them, so that they wait for the processor's memory
+ * together.
  */
 #ifndef DT_TOKEN_PIECE_ENCODER_H
 #define DT_TOKEN_PIECE_ENCODER_H
@@ -36,8 +36,8 @@ struct dt_piece_place {
 void dt_piece_encoder_init(struct dt_piece_encoder *p, const struct dt_tokenizer *t,
                            struct dt_model_work *work);
 void dt_piece_encoder_release(struct dt_piece_encoder *p);
-/* Appends the ids of up to DT_PIECE_BATCH pieces, the bytes ends[i-1] .. ends[i]-1 of the text, of
- * which `readable` bytes may be read. */
+/* Appends the ids of pieces, the bytes ends[i-1] .. ends[i]-1 of the text, of which `readable`
+ * bytes may be read. */
 void dt_piece_encoder_encode(struct dt_piece_encoder *p, const unsigned char *text, size_t readable,
                              const size_t *ends, size_t count, struct dt_ids *ids);
 

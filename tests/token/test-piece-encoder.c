@@ -60,9 +60,53 @@ static void ids_stay_right_while_the_caches_grow_and_are_emptied(void **state)
     dt_tokenizer_free(t);
 }
 
+#define MANY 3000
+#define LONG (DT_PIECE_CACHE_LONGEST + 1)
+
+/* Pieces of many batches: of one byte, which are tokens, short and longer ones, often the same, and
+ * a few that are not remembered. */
+static size_t fill_many(struct dt_rng *rng, unsigned char *text, size_t ends[MANY])
+{
+    size_t at = 0;
+    for (size_t i = 0; i < MANY; i++) {
+        size_t size = i % 700 == 650 ? LONG : 1 + dt_rng_below(rng, 20);
+        memset(text + at, (int)('a' + dt_rng_below(rng, 20)), size);
+        ends[i] = at += size;
+    }
+    return at;
+}
+
+static void many_batches_have_the_ids_of_their_pieces(void **state)
+{
+    static unsigned char text[MANY * 20 + MANY / 700 * LONG];
+    static size_t ends[MANY];
+    struct dt_tokenizer *t = byte_tokenizer();
+    struct dt_model_work work;
+    struct dt_piece_encoder p;
+    struct dt_ids ids = DT_IDS_EMPTY;
+    struct dt_rng rng;
+    (void)state;
+    dt_rng_init(&rng, 1);
+    dt_model_work_init(&work, t);
+    dt_piece_encoder_init(&p, t, &work);
+    for (int round = 0; round < 3; round++) {
+        size_t size = fill_many(&rng, text, ends);
+        ids.count = 0;
+        dt_piece_encoder_encode(&p, text, size, ends, MANY, &ids);
+        assert_int_equal(ids.count, size);
+        for (size_t i = 0; i < size; i++)
+            assert_int_equal(ids.data[i], t->byte_ids[text[i]]);
+    }
+    dt_ids_release(&ids);
+    dt_piece_encoder_release(&p);
+    dt_model_work_release(&work);
+    dt_tokenizer_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ids_stay_right_while_the_caches_grow_and_are_emptied)};
+        cmocka_unit_test(ids_stay_right_while_the_caches_grow_and_are_emptied),
+        cmocka_unit_test(many_batches_have_the_ids_of_their_pieces)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
