@@ -14,7 +14,8 @@
 #include "token/words.h"
 
 #define BATCH      DT_PIECE_BATCH
-#define SHORT_WORD 48 /* bytes of a normalized word that is encoded without the cache */
+#define PIECES     2048 /* at a time, so that enough of them are new to be merged together */
+#define SHORT_WORD 48   /* bytes of a normalized word that is encoded without the cache */
 
 struct dt_encoder {
     const struct dt_tokenizer *tokenizer;
@@ -94,9 +95,9 @@ void dt_encoder_free(struct dt_encoder *e)
 static void encode_plain(struct dt_encoder *e, const unsigned char *text, size_t size,
                          struct dt_ids *ids)
 {
-    size_t ends[BATCH];
+    size_t ends[PIECES];
     while (size > 0) {
-        size_t count = e->tokenizer->pattern->split(text, text + size, ends, BATCH);
+        size_t count = e->tokenizer->pattern->split(text, text + size, ends, PIECES);
         dt_piece_encoder_encode(&e->by_pieces, text, size, ends, count, ids);
         text += ends[count - 1];
         size -= ends[count - 1];
