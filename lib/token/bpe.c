@@ -206,7 +206,7 @@ static inline bool merge_next(const struct dt_tokenizer *t, struct short_piece *
         key = first_key(s);
     unsigned at = (uint32_t)key % PLACES;
     unsigned absorbed = place_after(s->starts, at);
-    uint32_t id = t->results[(uint32_t)key / PLACES];
+    uint32_t id = dt_vocabulary_result(t, (uint32_t)key / PLACES);
     s->ids[at] = id;
     s->keys[absorbed] = NO_KEY;
     s->starts &= ~((uint64_t)1 << absorbed);
@@ -341,7 +341,7 @@ static void update_rank(const struct dt_tokenizer *t, struct dt_bpe_work *w, siz
 static void merge_at(const struct dt_tokenizer *t, struct dt_bpe_work *w, size_t *count, uint32_t i)
 {
     struct dt_bpe_symbol *s = &w->symbols[i], *absorbed = &w->symbols[s->next];
-    s->id = t->results[s->rank];
+    s->id = dt_vocabulary_result(t, s->rank);
     s->next = absorbed->next;
     absorbed->rank = DT_NO_PAIR;
     if (s->next != NONE)
@@ -517,7 +517,7 @@ struct dt_bpe_cuts *dt_bpe_cuts_new(const struct dt_tokenizer *t)
         struct dt_ranked_pair pair = dt_pairs_at(&t->pairs, i);
         if (pair.rank == DT_NO_PAIR)
             continue;
-        const char *bytes = dt_tokenizer_bytes(t, t->results[pair.rank], &size);
+        const char *bytes = dt_tokenizer_bytes(t, dt_vocabulary_result(t, pair.rank), &size);
         add_joined(cuts, bytes, size);
     }
     sort_others(cuts);

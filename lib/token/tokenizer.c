@@ -29,6 +29,7 @@ struct dt_tokenizer *dt_tokenizer_new(const struct dt_pattern *pattern)
     t->byte_level = true;
     t->bos = t->eot = t->unknown = DT_NO_TOKEN;
     t->first_tied = DT_NO_RANK;
+    t->first_result = DT_NO_TOKEN;
     return t;
 }
 
@@ -134,6 +135,18 @@ static int add_listed_merges(struct dt_tokenizer *t, struct dt_error *err)
         t->results[rank] = m->result;
     }
     return 0;
+}
+
+static void find_first_result(struct dt_tokenizer *t, uint32_t ranks)
+{
+    uint32_t rank = 0;
+    while (rank < ranks && t->results[rank] == DT_NO_TOKEN)
+        rank++;
+    uint32_t first = rank < ranks ? t->results[rank] - rank : DT_NO_TOKEN;
+    for (; rank < ranks; rank++)
+        if (t->results[rank] != DT_NO_TOKEN && t->results[rank] != first + rank)
+            return;
+    t->first_result = first;
 }
 
 /* DT_NO_RANK: the token takes no part in merges. */
@@ -378,6 +391,7 @@ static int make_tables(struct dt_tokenizer *t, struct dt_error *err)
     make_byte_pairs(t);
     if (t->model == DT_TOKEN_BPE_RANKS)
         add_ranked_merges(t);
+    find_first_result(t, t->model == DT_TOKEN_BPE_RANKS ? t->size : t->merge_count);
     t->whole = dt_whole_tokens_new(t);
     t->cuts = dt_bpe_cuts_new(t);
     return 0;

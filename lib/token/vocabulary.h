@@ -99,8 +99,9 @@ struct dt_tokenizer {
     uint32_t merge_count, merge_capacity;
     uint32_t *ranks; /* [id], of DT_TOKEN_BPE_RANKS: that of the token, or DT_NO_RANK if no merge
                         makes it or takes it; NULL: the ids */
-    uint32_t first_tied; /* ranks from this on are equal: the leftmost pair merges first */
-    uint32_t *results;   /* [rank]: id of the merged token */
+    uint32_t first_tied;   /* ranks from this on are equal: the leftmost pair merges first */
+    uint32_t *results;     /* [rank]: id of the merged token */
+    uint32_t first_result; /* of rank 0, if the ids follow each other; DT_NO_TOKEN: they do not */
     struct dt_pairs pairs;
     uint32_t *byte_pairs;   /* [first byte << 8 | second]: rank of the pair */
     uint32_t byte_ids[256]; /* with byte_fallback of the tokens <0x00> .., or DT_NO_TOKEN */
@@ -160,6 +161,12 @@ static inline bool dt_vocabulary_is_word_piece(const struct dt_tokenizer *t)
 static inline bool dt_vocabulary_is_bert(const struct dt_tokenizer *t)
 {
     return dt_vocabulary_is_word_piece(t) && !t->has_steps;
+}
+
+/* The token that a merge makes. In most vocabularies it is computed, without waiting for memory. */
+static inline uint32_t dt_vocabulary_result(const struct dt_tokenizer *t, uint32_t rank)
+{
+    return t->first_result != DT_NO_TOKEN ? t->first_result + rank : t->results[rank];
 }
 
 /* Whether the first symbols of BPE are all bytes, each of which has a token. */
