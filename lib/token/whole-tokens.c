@@ -6,7 +6,7 @@
 #include "token/bpe.h"
 #include "token/cache-memory.h"
 
-#define LEAST_BITS 15 /* 2 MiB */
+#define LEAST_BITS 16 /* 4 MiB */
 
 static size_t memory_of(const struct dt_whole_tokens *whole)
 {
@@ -55,7 +55,7 @@ struct dt_whole_tokens *dt_whole_tokens_new(const struct dt_tokenizer *t)
         return NULL;
     struct dt_whole_tokens *whole = dt_alloc(1, sizeof *whole);
     struct dt_bpe_work work = {.symbols = NULL};
-    for (whole->bits = LEAST_BITS; (size_t)t->size / 2 >> whole->bits > 0;)
+    for (whole->bits = LEAST_BITS; (size_t)t->size >> whole->bits > 0;)
         whole->bits++;
     whole->lines = dt_cache_memory_new(memory_of(whole));
     for (uint32_t id = 0; id < t->size; id++)
