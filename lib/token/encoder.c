@@ -562,8 +562,11 @@ static void encode_replaced(struct dt_encoder *e, const char *text, size_t size,
     dt_replaced_bytes_release(&r);
 }
 
+#define BYTES_PER_ID 4 /* of most texts about; where more, their ids are copied to more memory */
+
 void dt_encoder_encode(struct dt_encoder *e, const char *text, size_t size, struct dt_ids *ids)
 {
+    dt_ids_reserve(ids, ids->count + size / BYTES_PER_ID);
     if (e->tokenizer->lacks_bytes && dt_replaced_bytes_find(text, size) < size)
         encode_replaced(e, text, size, ids);
     else
