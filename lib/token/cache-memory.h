@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-/* Owned by the caller: dt_cache_memory_free() with the same size, a multiple of 2 MiB. */
+/* Owned by the caller: dt_cache_memory_free() with the same size, a multiple of a page. From 2 MiB
+ * on on huge pages. */
 void *dt_cache_memory_new(size_t size);
 void dt_cache_memory_free(void *memory, size_t size); /* NULL is fine */
 

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "token/pairs.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
+#include "token/cache-memory.h"
 
-#define FIRST_BITS 4
+#define FIRST_BITS 11 /* 64 KiB, pages of any size */
+
+static size_t memory_of(const struct dt_pairs *p)
+{
+    return sizeof *p->groups << p->bits;
+}
 
 static void allocate(struct dt_pairs *p, unsigned bits)
 {
-    size_t size = sizeof *p->groups << bits;
-    void *groups = aligned_alloc(64, size);
-    *p = (struct dt_pairs){.groups = dt_checked(groups), .bits = bits};
-    memset(p->groups, 0xff, size);
+    *p = (struct dt_pairs){.bits = bits};
+    p->groups = dt_cache_memory_new(memory_of(p));
+    memset(p->groups, 0xff, memory_of(p));
 }
 
 void dt_pairs_init(struct dt_pairs *p)
@@ -23,7 +26,7 @@ void dt_pairs_init(struct dt_pairs *p)
 
 void dt_pairs_release(struct dt_pairs *p)
 {
-    free(p->groups);
+    dt_cache_memory_free(p->groups, memory_of(p));
     *p = (struct dt_pairs){.groups = NULL};
 }
 
@@ -60,13 +63,13 @@ static void grow(struct dt_pairs *p)
     for (size_t i = 0; i < dt_pairs_slots(&old); i++)
         if (dt_pairs_at(&old, i).rank != DT_NO_PAIR)
             insert(p, dt_pairs_at(&old, i));
-    free(old.groups);
+    dt_pairs_release(&old);
 }
 
-/* At most 2 of 5 slots are in use, so that few groups are full. */
+/* At most 1 of 5 slots is in use, so that few groups are full. */
 void dt_pairs_add(struct dt_pairs *p, uint32_t left, uint32_t right, uint32_t rank)
 {
-    if (5 * p->count >= 2 * dt_pairs_slots(p))
+    if (5 * p->count >= dt_pairs_slots(p))
         grow(p);
     insert(p, (struct dt_ranked_pair){left, right, rank});
 }
