@@ -591,6 +591,7 @@ static int judge_record(struct dt_documents *d, const struct dt_document *doc, s
     if (d->stream.inside && d->bad_lines.policy.skip)
         DT_TRY(judge_line_of_stream(d, err));
     add_advice(d, err);
+    err->code = DT_EFORMAT; /* of a file that is there */
     DT_TRY(dt_bad_lines_take(&d->bad_lines, dt_input_name(d->in), place(d),
                              d->record.as ? d->record.as : &doc->text, err));
     return SKIPPED;

@@ -173,10 +173,11 @@ static int read_document(struct reader *r, uint64_t i, struct dt_stream_mark *ma
     size -= size > 0 && r->line.data[size - 1] == '\n';
     r->line.data[size] = '\0';
     size_t blank = strspn(r->line.data, " \t\r\n");
-    if (dt_json_line_read(r->line.data + blank, size - blank, "text", &r->document, mark, err) < 0)
-        return dt_fail_context(err, "%s:%llu", t->path,
-                               (unsigned long long)line_number(t, t->lines[i] + blank));
-    return 0;
+    if (dt_json_line_read(r->line.data + blank, size - blank, "text", &r->document, mark, err) == 0)
+        return 0;
+    dt_fail_context(err, "%s:%llu", t->path,
+                    (unsigned long long)line_number(t, t->lines[i] + blank));
+    return err->code = DT_EFORMAT; /* of a file that is there */
 }
 
 /* A document stream must end with its end record. */
