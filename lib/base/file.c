@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/ending.h"
 #include "base/printable.h"
-#include "base/progress.h"
 
 #define OUTPUT_BUFFER ((size_t)1 << 16)
 #define MOST_WRITERS  1000 /* of one file at a time */
@@ -41,31 +41,12 @@ static char *directory_of(const char *path)
 static char *_Atomic unfinished[4096]; /* above the usual limit of open files */
 #define MOST_UNFINISHED (sizeof unfinished / sizeof *unfinished)
 
-void dt_output_remove_unfinished(void)
+static void remove_unfinished(void)
 {
     for (size_t i = 0; i < MOST_UNFINISHED; i++) {
         const char *path = unfinished[i];
         if (path)
             unlink(path);
-    }
-}
-
-static void clean_and_end(int signal_number)
-{
-    dt_output_remove_unfinished();
-    dt_progress_erase();
-    signal(signal_number, SIG_DFL);
-    raise(signal_number);
-}
-
-void dt_output_watch_signals(void)
-{
-    static const int fatal[] = {SIGHUP,  SIGINT,  SIGPIPE, SIGTERM, SIGXFSZ,
-                                SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
-    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
-        struct sigaction old, ours = {.sa_handler = clean_and_end};
-        if (sigaction(fatal[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-            sigaction(fatal[i], &ours, NULL);
     }
 }
 
@@ -215,7 +196,7 @@ static int open_temporary(struct dt_output *out)
             after++;
         } else if ((fd = create_like(path, out->target)) >= 0) {
             out->temporary = path;
-            dt_output_watch_signals();
+            dt_ending_add(remove_unfinished);
             replace_unfinished(NULL, path);
             continue;
         } else if (errno != EEXIST || is_ours(path)) {

@@ -55,11 +55,6 @@ int dt_output_commit(struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
 int dt_output_commit_unsynced(struct dt_output *out, struct dt_error *err) DT_MUST_CHECK;
 /* Closes and removes the temporary file. Safe on a released or all-zero *out. */
 void dt_output_abandon(struct dt_output *out);
-/* Removes the temporary files of this process, which ends by a signal; safe in its handler. */
-void dt_output_remove_unfinished(void);
-/* From now on, as after dt_output_open, signals that end the program remove them first, and erase
- * the line of progress. Those that the program handles or ignores keep their disposition. */
-void dt_output_watch_signals(void);
 
 /* Whether a read or a write of the descriptor that failed by errno is to be repeated: a signal
  * interrupted it, or it would block, as of a pipe that another program has set so, and this has

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/ending.h"
 #include "base/printable.h"
 
 #define LINE 512
@@ -20,13 +20,24 @@
 
 static atomic_int drawn; /* columns of the line on the screen */
 
+static void erase(void)
+{
+    char blanks[LINE + ECHO + 2];
+    const size_t width = (size_t)drawn;
+    if (width == 0)
+        return;
+    memset(blanks, ' ', sizeof blanks);
+    blanks[0] = blanks[width + 1] = '\r';
+    (void)!write(STDERR_FILENO, blanks, width + 2);
+}
+
 void dt_progress_init(struct dt_progress *p, bool quiet)
 {
     struct stat st;
     bool feeds = fstat(STDOUT_FILENO, &st) == 0 && S_ISFIFO(st.st_mode);
     *p = (struct dt_progress){.shown = !quiet && !feeds && isatty(STDERR_FILENO)};
     if (p->shown)
-        dt_output_watch_signals();
+        dt_ending_add(erase);
 }
 
 bool dt_progress_due(struct dt_progress *p)
@@ -65,17 +76,6 @@ void dt_progress_clear(struct dt_progress *p)
         fprintf(stderr, "\r%*s\r", p->width, "");
     p->width = 0;
     drawn = 0;
-}
-
-void dt_progress_erase(void)
-{
-    char blanks[LINE + ECHO + 2];
-    const size_t width = (size_t)drawn;
-    if (width == 0)
-        return;
-    memset(blanks, ' ', sizeof blanks);
-    blanks[0] = blanks[width + 1] = '\r';
-    (void)!write(STDERR_FILENO, blanks, width + 2);
 }
 
 char *dt_progress_bytes(double bytes, char text[DT_PROGRESS_BYTES])

@@ -21,10 +21,9 @@ void dt_progress_init(struct dt_progress *p, bool quiet);
 /* True at most five times a second: ask before computing what to show. */
 bool dt_progress_due(struct dt_progress *p);
 void dt_progress_show(struct dt_progress *p, const char *fmt, ...) DT_PRINTF(2, 3);
-/* Clears the line, before other output and at the end. */
+/* Clears the line, before other output and at the end. A signal that ends the program does so, too.
+ */
 void dt_progress_clear(struct dt_progress *p);
-/* Erases the line of this process, which ends by a signal; safe in its handler. */
-void dt_progress_erase(void);
 
 /* "512 bytes", "1.50 KiB", "3.25 GiB": three digits of the largest unit that fits, into
  * text; returns text. */

@@ -5,8 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/file.h"
-#include "base/progress.h"
+#include "base/ending.h"
 
 static volatile sig_atomic_t stop;
 static atomic_bool unattended;
@@ -65,8 +64,7 @@ void dt_stop_now(int number)
     sigset_t one;
     sigemptyset(&one);
     sigaddset(&one, number);
-    dt_output_remove_unfinished();
-    dt_progress_erase();
+    dt_ending_clean();
     signal(number, SIG_DFL);
     pthread_sigmask(SIG_UNBLOCK, &one, NULL);
     raise(number);
