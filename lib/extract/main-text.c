@@ -312,8 +312,8 @@ static bool is_beside(const struct dt_tree *t, const struct dt_text_block *block
            t->nodes[block->node].parent == t->nodes[text->node].parent;
 }
 
-/* The first and the last block of text; and of those that are paragraphs outside of lists.
- * SIZE_MAX: there is no first. */
+/* The first and the last block of text; and of those that are paragraphs outside of lists. A first
+ * one is SIZE_MAX if it is missing. */
 struct ends {
     size_t first, last, first_paragraph, last_paragraph;
 };

@@ -312,9 +312,9 @@ static void rows_and_items_stay_together_without_names(void **state)
                          "1988 | G. Flachs | New Mexico State University");
     assert_extracts(&main_text,
                     "<body><p>" TEXT "</p><ul><li>May: the <a href=/s>site was saved</a>"
-                    "<li>June: nobody knew what to do about it<li><a href=/j>July</a></ul>"
+                    "<li>June: we could not read it at all then<li><a href=/j>July</a></ul>"
                     "<p>Second: " TEXT "</p></body>",
-                    TEXT "\n- May: the site was saved\n- June: nobody knew what to do about it\n"
+                    TEXT "\n- May: the site was saved\n- June: we could not read it at all then\n"
                          "- July\nSecond: " TEXT);
 }
 
