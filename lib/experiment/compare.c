@@ -14,7 +14,8 @@ struct comparison {
     const char *name;
     double before, after; /* medians */
     double ratio, superiority, p;
-    size_t before_runs, after_runs;
+    size_t before_runs, after_runs; /* that have the value */
+    size_t before_all, after_all;
     bool changed;
 };
 
@@ -63,7 +64,12 @@ static void add(struct comparisons *all, const struct dt_results *before, int be
     size_t n = collect(before, before_cell, name, all->before_reference, &a);
     size_t m = collect(after, after_cell, name, all->before_reference, &b);
     if (n > 0 && m > 0) {
-        struct comparison c = {.cell = after_cell, .name = name, .before_runs = n, .after_runs = m};
+        struct comparison c = {.cell = after_cell,
+                               .name = name,
+                               .before_runs = n,
+                               .after_runs = m,
+                               .before_all = dt_results_runs(before, before_cell),
+                               .after_all = dt_results_runs(after, after_cell)};
         c.ratio = dt_statistics_shift_ratio(a, n, b, m);
         c.superiority = dt_statistics_superiority(a, n, b, m);
         c.p = dt_statistics_rank_sum_test(a, n, b, m);
@@ -153,6 +159,23 @@ static void print_grid(const struct comparisons *all, const struct dt_results *a
     dt_grid_release(&g);
 }
 
+/* Values that only some runs have, as a target that not all reach. */
+static void print_missing(const struct comparisons *all, const struct dt_results *after,
+                          struct dt_buffer *out)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        const struct comparison *c = &all->items[i];
+        struct dt_buffer cell = DT_BUFFER_EMPTY;
+        dt_matrix_name(&after->matrix, c->cell, &cell);
+        if (c->before_runs < c->before_all || c->after_runs < c->after_all)
+            dt_buffer_printf(out,
+                             "%s%s%s is of %zu of %zu and %zu of %zu runs: the others lack it\n",
+                             cell.size > 0 ? cell.data : "", cell.size > 0 ? ": " : "", c->name,
+                             c->before_runs, c->before_all, c->after_runs, c->after_all);
+        dt_buffer_release(&cell);
+    }
+}
+
 static struct json_object *comparison_json(const struct comparison *c,
                                            const struct dt_results *after)
 {
@@ -166,6 +189,8 @@ static struct json_object *comparison_json(const struct comparison *c,
     dt_json_object_add(object, "superiority", dt_json_number(c->superiority));
     dt_json_object_add(object, "p", dt_json_number(c->p));
     dt_json_object_add(object, "changed", dt_json_new_boolean(c->changed));
+    dt_json_object_add(object, "before_count", dt_json_new_int((int64_t)c->before_runs));
+    dt_json_object_add(object, "after_count", dt_json_new_int((int64_t)c->after_runs));
     return object;
 }
 
@@ -222,6 +247,7 @@ int dt_results_compare(const struct dt_results *before, const struct dt_results 
             print_grid(&all, after, (enum dt_grid_format)options->format, out);
         if (options->format == DT_TABLE_TEXT || options->format == DT_TABLE_MARKDOWN) {
             dt_buffer_add_string(out, options->format == DT_TABLE_MARKDOWN ? "\n" : "");
+            print_missing(&all, after, out);
             print_differences(before, after, out);
             if (!isnan(all.before_reference))
                 dt_buffer_printf(out,

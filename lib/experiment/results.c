@@ -189,6 +189,16 @@ const struct dt_row *dt_results_row(const struct dt_results *r, int cell, long r
     return NULL;
 }
 
+size_t dt_results_runs(const struct dt_results *r, int cell)
+{
+    size_t runs = 0;
+    for (long round = 1; round <= r->matrix.repeats; round++) {
+        const struct dt_row *row = dt_results_row(r, cell, round);
+        runs += row && row->status == 0;
+    }
+    return runs;
+}
+
 size_t dt_results_values(const struct dt_results *r, int cell, const char *name, double *by_round)
 {
     size_t count = 0;

@@ -52,6 +52,8 @@ void dt_results_release(struct dt_results *r);
 /* Re-reads matrix.design after a change of keys that rows do not depend on. */
 int dt_results_renew(struct dt_results *r, struct dt_error *err) DT_MUST_CHECK;
 
+/* Rounds of a cell that did not fail. */
+size_t dt_results_runs(const struct dt_results *r, int cell);
 /* The last row of a cell in a round, or NULL. */
 const struct dt_row *dt_results_row(const struct dt_results *r, int cell, long round);
 /* by_round: [matrix.repeats]; by_round[i] is set to the value in round i + 1, or NAN. Returns the

@@ -140,23 +140,12 @@ static void add_entry(struct dt_grid *g, const struct dt_results *r, const struc
         dt_grid_printf(g, "%.3f%s", e->ratio.median, mark(e));
 }
 
-/* Runs of a cell that did not fail. */
-static size_t count_runs(const struct dt_results *r, int cell)
-{
-    size_t runs = 0;
-    for (long round = 1; round <= r->matrix.repeats; round++) {
-        const struct dt_row *row = dt_results_row(r, cell, round);
-        runs += row && row->status == 0;
-    }
-    return runs;
-}
-
 static void add_rows(struct dt_grid *g, const struct dt_results *r, struct json_object *names)
 {
     for (int cell = 0; cell < r->matrix.cell_count; cell++) {
         for (int a = 0; a < r->matrix.axis_count; a++)
             dt_grid_add(g, dt_matrix_text(&r->matrix, cell, a));
-        dt_grid_printf(g, "%zu", count_runs(r, cell));
+        dt_grid_printf(g, "%zu", dt_results_runs(r, cell));
         for (size_t i = 0; i < json_object_array_length(names); i++) {
             const char *name = dt_json_text(json_object_array_get_idx(names, i));
             struct entry e = look_up(r, cell, name);
@@ -184,7 +173,7 @@ static void add_missing(struct dt_buffer *out, const struct dt_results *r,
 {
     for (int cell = 0; cell < r->matrix.cell_count; cell++) {
         struct dt_buffer line = DT_BUFFER_EMPTY;
-        const size_t runs = count_runs(r, cell);
+        const size_t runs = dt_results_runs(r, cell);
         dt_matrix_name(&r->matrix, cell, &line);
         for (size_t i = 0; i < json_object_array_length(names); i++) {
             const char *name = dt_json_text(json_object_array_get_idx(names, i));

@@ -220,6 +220,11 @@ END
     [ "$(grep -c 'others lack it' "$T/table")" -eq 1 ]
     grep -qx 'n=2: y is of 2 of 3 runs: the others lack it' "$T/table"
     dt-bench report --format markdown "$T/rows" | grep -qx 'n=2: y is of 2 of 3 runs: the others lack it'
+    dt-bench matrix -q -o "$T/other" -r 3 -w 0 -a n=1,2 -v x -v y -- \
+        awk 'BEGIN { print "{\"x\":1,\"y\":" 2 * {n} "}" }' >/dev/null
+    dt-bench compare "$T/rows" "$T/other" >"$T/table"
+    [ "$(grep -c 'others lack it' "$T/table")" -eq 1 ]
+    grep -qx 'n=2: y is of 2 of 3 and 3 of 3 runs: the others lack it' "$T/table"
 }
 
 @test "ratios are of pairs of one round, so that drift does not reach them" {
