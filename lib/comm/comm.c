@@ -11,6 +11,7 @@
 #include "base/plugin.h"
 #include "base/program.h"
 #include "comm/comm-internal.h"
+#include "comm/crypto.h"
 #include "comm/launch.h"
 #include "comm/meeting-place.h"
 #include "comm/tcp.h"
@@ -437,8 +438,11 @@ int dt_comm_open(struct dt_comm **world, const char *name, const struct dt_openi
     const bool told = strcmp(name, "self") == 0, launched = dt_launch_rank() != NULL;
     *world = NULL;
     const bool chosen = strcmp(name, "auto") == 0 || strcmp(name, "nccl") == 0;
-    if (strcmp(name, "tcp") == 0 || (chosen && dt_meeting_place_is_announced()))
+    if (strcmp(name, "tcp") == 0 || (chosen && dt_meeting_place_is_announced())) {
+        const struct dt_crypto *crypto;
+        DT_TRY(dt_crypto_load(&crypto, err));
         return dt_comm_open_on(world, &dt_tcp_transport, how, err);
+    }
     if (!told && !launched)
         DT_TRY(dt_launch_check_alone(how && how->remedy ? how->remedy : MPI_REMEDY, err));
     if (!told)

@@ -41,7 +41,9 @@ struct dt_crypto {
     int (*verify)(void *cipher, const uint8_t tag[DT_TAG]);
 };
 
-/* Loads the plug-in; DT_EMISSING if it or OpenSSL is not installed. */
+/* Loads the plug-in at the first call; DT_EMISSING if it or OpenSSL is not installed. That call is
+ * the main thread's: glibc keeps a lock of another one that runs out of memory while it loads, and
+ * then the program would wait for it at its end. */
 int dt_crypto_load(const struct dt_crypto **crypto, struct dt_error *err) DT_MUST_CHECK;
 
 #endif
