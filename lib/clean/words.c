@@ -408,6 +408,9 @@ static bool is_scheme(const struct dt_words *w, size_t from, size_t to)
 /* A URL or e-mail address, which is not split. */
 static bool is_address(const struct dt_words *w, size_t from, size_t to)
 {
+    const char *text = w->chunk[from].at;
+    if (memchr(text, '.', (size_t)(w->chunk[to].at - text)) == NULL)
+        return false;
     if (is_host(w, from, to))
         return true;
     for (size_t i = from + 1; i + 1 < to; i++) {
@@ -489,6 +492,9 @@ static void add_core(struct dt_words *w, size_t from, size_t to, bool plain)
         return;
     }
     for (size_t i = from, n; i < to; i += n ? n : 1) {
+        n = 0;
+        if (has(w, i, DT_CHARACTER_LETTER | DT_CHARACTER_DIGIT)) /* most are */
+            continue;
         if (is_elision(w, from, to, i)) {
             add_characters(w, start, i + 1);
             start = i + 1;
