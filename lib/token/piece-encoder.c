@@ -154,6 +154,7 @@ static __attribute__((noinline)) void take_tokens(struct dt_piece_encoder *p, co
 }
 
 #define SEEN_BITS 10
+#define FEW       4 /* gaps that are merged sooner than compared */
 
 /* Finds an earlier gap of the same short piece. seen has one more than the index of the last gap of
  * each hash. */
@@ -171,12 +172,15 @@ static const struct gap *find_same(const struct gaps *gaps, size_t i, uint16_t s
 /* Finds the ids of pieces that are remembered elsewhere, or are there before. */
 static void find_ids(const struct dt_piece_encoder *p, struct gaps *gaps)
 {
-    uint16_t seen[1 << SEEN_BITS] = {0};
+    uint16_t seen[1 << SEEN_BITS];
+    bool repeats = gaps->count > FEW;
+    if (repeats)
+        memset(seen, 0, sizeof seen);
     for (size_t i = 0; i < gaps->count; i++) {
         struct gap *gap = &gaps->items[i];
         gap->hash = gap->place.key.low;
         gap->ids = NULL;
-        gap->same = gap->place.line ? find_same(gaps, i, seen) : NULL;
+        gap->same = repeats && gap->place.line ? find_same(gaps, i, seen) : NULL;
         if (gap->place.line && gap->same == NULL) {
             gap->hash = dt_piece_cache_hash(gap->bytes, gap->size);
             gap->ids =
