@@ -432,6 +432,16 @@ static int open_plugin(struct dt_comm **world, const char *name, const struct dt
     return rc;
 }
 
+/* In this thread (crypto.h). A rank alone needs none. */
+static int load_crypto(struct dt_error *err)
+{
+    const struct dt_crypto *loaded;
+    struct dt_launch launch;
+    struct dt_error ignored; /* the transport reports it */
+    bool alone = dt_launch_find(&launch, &ignored) < 0 || launch.size == 1;
+    return alone ? 0 : dt_crypto_load(&loaded, err);
+}
+
 int dt_comm_open(struct dt_comm **world, const char *name, const struct dt_opening *how,
                  struct dt_error *err)
 {
@@ -439,8 +449,7 @@ int dt_comm_open(struct dt_comm **world, const char *name, const struct dt_openi
     *world = NULL;
     const bool chosen = strcmp(name, "auto") == 0 || strcmp(name, "nccl") == 0;
     if (strcmp(name, "tcp") == 0 || (chosen && dt_meeting_place_is_announced())) {
-        const struct dt_crypto *crypto;
-        DT_TRY(dt_crypto_load(&crypto, err));
+        DT_TRY(load_crypto(err));
         return dt_comm_open_on(world, &dt_tcp_transport, how, err);
     }
     if (!told && !launched)
