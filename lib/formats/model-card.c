@@ -53,16 +53,14 @@ static void add_record(struct dt_buffer *card, struct json_object *record)
 }
 
 /* The title: the last component of the directory's path. */
-static void add_name(struct dt_buffer *card, const char *directory)
+static void add_name(struct dt_buffer *card, const char *path)
 {
-    char *path = realpath(directory, NULL);
-    const char *name = path ? dt_path_base(path) : "";
+    const char *name = dt_path_base(path);
     struct dt_buffer text = DT_BUFFER_EMPTY;
     dt_utf8_repair(name, strlen(name), &text);
     dt_buffer_add_char(&text, '\0');
     add_plain(card, *text.data ? text.data : "Model");
     dt_buffer_release(&text);
-    free(path);
 }
 
 int dt_model_card_write(const char *directory, const struct dt_model_config *config,
@@ -75,12 +73,16 @@ int dt_model_card_write(const char *directory, const struct dt_model_config *con
         "## Lineage\n\nThe commands that led to this model, oldest first; `dt-verify replay` runs "
         "them again.\n";
     struct dt_buffer card = DT_BUFFER_EMPTY;
+    char *whole = dt_checked_errno(realpath(directory, NULL));
+    if (whole == NULL)
+        return dt_fail_errno(err, "cannot find '%s'", directory);
     dt_buffer_add_string(&card, head);
     dt_buffer_add_string(&card, config->num_labels > 0       ? "text-classification"
                                 : dt_model_is_masked(config) ? "fill-mask"
                                                              : "text-generation");
     dt_buffer_add_string(&card, tags);
-    add_name(&card, directory);
+    add_name(&card, whole);
+    free(whole);
     dt_buffer_add_string(&card, text);
     for (size_t i = 0; i < json_object_array_length(records); i++)
         add_record(&card, json_object_array_get_idx(records, i));

@@ -19,9 +19,9 @@ setup() {
     "${inject[@]}" "${DT_BUILD:-$ROOT/build}" "$BATS_FILE_TMPDIR" jobs
 }
 
-@test "a run whose data cannot be looked at ends, and does not go on without validation" {
-    grep '^dt-train -q' "$ROOT/tests/faults/jobs" >jobs
-    "$ROOT/tests/faults/inject" --stacks --function stat "${DT_BUILD:-$ROOT/build}" "$BATS_FILE_TMPDIR" jobs
+@test "files that cannot be looked at: no run without validation, no model card without a name" {
+    grep '^dt-train -q\|^dt-export' "$ROOT/tests/faults/jobs" >jobs
+    "$ROOT/tests/faults/inject" --stacks --function 'stat|realpath' "${DT_BUILD:-$ROOT/build}" "$BATS_FILE_TMPDIR" jobs
 }
 
 @test "each program has a command in the list" {
