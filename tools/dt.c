@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* dt: runs the other programs, and tells what they are. */
+#include <dirent.h>
 #include <errno.h>
 #include <glob.h>
 #include <stdio.h>
@@ -61,24 +62,42 @@ static const struct dt_command command = {
     "doctor prints what is installed, what works, and what to install; its status is\n"
     "1 if something that dt needs is missing or broken.\n"};
 
-/* Names of the manual pages of sections 5 and 7, ended by NULL; for the rest of the program. */
-static const char *const *page_names(void)
+static int is_page(const struct dirent *entry)
 {
-    char *man = dt_program_installed_path("share/man"),
-         *pattern = dt_asprintf("%s/man[57]/" PREFIX "*", man);
-    glob_t found;
-    const size_t count = glob(pattern, 0, NULL, &found) == 0 ? found.gl_pathc : 0;
-    const char **names = dt_alloc(count + 1, sizeof *names);
-    for (size_t i = 0; i < count; i++) {
-        const char *name = dt_path_base(found.gl_pathv[i]) + strlen(PREFIX);
-        names[i] = dt_strndup(name, strcspn(name, "."));
+    return strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0;
+}
+
+/* Adds the names of the manual pages in the directory, which need not exist. */
+static int add_pages(const char ***names, size_t *count, const char *path, struct dt_error *err)
+{
+    struct dirent **pages = NULL;
+    int found = scandir(path, &pages, is_page, alphasort);
+    if (found < 0)
+        return errno == ENOENT ? 0 : dt_fail_errno(err, "cannot read '%s'", path);
+    *names = dt_realloc(*names, *count + (size_t)found + 1, sizeof **names);
+    for (int i = 0; i < found; i++) {
+        const char *name = pages[i]->d_name + strlen(PREFIX);
+        (*names)[(*count)++] = dt_strndup(name, strcspn(name, "."));
+        free(pages[i]);
     }
-    names[count] = NULL;
-    if (count > 0)
-        globfree(&found);
-    free(pattern);
-    free(man);
-    return names;
+    free(pages);
+    return 0;
+}
+
+/* Names of the manual pages of sections 5 and 7, ended by NULL; for the rest of the program. */
+static int find_pages(const char ***names, struct dt_error *err)
+{
+    static const char *const sections[] = {"share/man/man5", "share/man/man7"};
+    size_t count = 0;
+    int rc = 0;
+    *names = dt_alloc(1, sizeof **names);
+    for (size_t k = 0; rc == 0 && k < sizeof sections / sizeof *sections; k++) {
+        char *path = dt_program_installed_path(sections[k]);
+        rc = add_pages(names, &count, path, err);
+        free(path);
+    }
+    (*names)[count] = NULL;
+    return rc;
 }
 
 /* The name that begins NAME, or that NAME begins ("evaluate", "gen"), or the nearest; or NULL. */
@@ -98,7 +117,10 @@ static void reject_unknown(const char *name, bool page)
         dt_asprintf(page ? "unknown program or page '%s'" : "unknown program '" PREFIX "%s'", name);
     const char *own = find_near(name, programs), *help = page ? "help " : "";
     own = own ? own : find_near(name, builtins);
-    const char *other = own ? NULL : find_near(name, page_names());
+    const char **pages, *other = NULL;
+    struct dt_error ignored;
+    if (own == NULL && find_pages(&pages, &ignored) == 0)
+        other = find_near(name, pages);
     if (!page && strcmp(name, "version") == 0)
         own = "--version";
     if (own)
@@ -162,12 +184,13 @@ static bool is_one_of(const char *const *words, const char *name)
 }
 
 /* dt help shows a page that has the name of a program by that name alone: the program's. */
-static void print_pages(void)
+static int print_pages(struct dt_error *err)
 {
-    const char *const *names = page_names();
+    const char **names;
     int column = 1;
+    DT_TRY(find_pages(&names, err));
     if (*names == NULL)
-        return;
+        return 0;
     printf("\nAll pages that are not of a program:\n\n ");
     for (; *names; names++) {
         if (is_one_of(programs, *names))
@@ -177,6 +200,7 @@ static void print_pages(void)
         column += printf(" %s", *names);
     }
     putchar('\n');
+    return 0;
 }
 
 static int list_programs(void)
@@ -191,7 +215,8 @@ static int list_programs(void)
            "  tour       from text to a trained model in two minutes\n"
            "  doctor     what is installed, what works, and what to install\n\n"
            "Manual pages to begin with: dt help tutorial, dt help config, dt help python\n");
-    print_pages();
+    if (print_pages(&err) < 0)
+        return dt_program_report(&err);
     return dt_finish_stdout();
 }
 
