@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Pairs of rows, or of lanes, are the layout of the right operand of tdpbf16ps. Tiles of C are 2 x
- * 2, or one at the edges; the shapes are those of the products with panels. */
+/* Attention's products by AMX. Words with pairs of elements are the layout of the right operand of
+ * tdpbf16ps. Tiles of C are computed 2 x 2 at a time, and at the edges one by one, with the tile
+ * shapes of gemm/amx.c. */
 #include "device/cpu/attention/attention-bf16.h"
 #include "device/cpu/gemm/bf16-panels.h"
 

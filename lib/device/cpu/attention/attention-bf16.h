@@ -27,7 +27,7 @@ struct dt_cpu_dots_product {
 struct dt_cpu_dots_kernel {
     int64_t rows;       /* of C, of a call */
     int64_t depth;      /* of a product: a multiple of this */
-    bool takes_columns; /* A's step need not be 1 */
+    bool takes_columns; /* A may lie by columns: its step need not be 1 */
     /* In each thread, before and after products with that many rows, 1 or more; or NULL. */
     void (*begin)(int64_t rows);
     void (*end)(void);
@@ -41,7 +41,7 @@ extern const struct dt_cpu_dots_kernel dt_cpu_dots_amx;
 const struct dt_cpu_dots_kernel *dt_cpu_dots_kernel(struct dt_device *dev,
                                                     const struct dt_tensor *q, int64_t width);
 
-/* The same of all, or nothing where kernel is NULL. */
+/* Call the kernel's begin and end; a kernel may have none, and be NULL. */
 static inline void dt_cpu_dots_begin(const struct dt_cpu_dots_kernel *kernel, int64_t rows)
 {
     if (kernel && kernel->begin)
