@@ -54,7 +54,7 @@ static void add_point(struct dt_curve *curve, struct dt_metric point)
 /* State of reading one file. */
 struct reading {
     struct dt_run_metrics *metrics;
-    const char *member;
+    const char *train, *valid; /* members of the two curves; NULL: none */
 };
 
 static int add_line(void *context, struct json_object *line, const char *subject,
@@ -73,21 +73,21 @@ static int add_line(void *context, struct json_object *line, const char *subject
     }
     double train, valid = NAN;
     const size_t not_finite = m->not_finite;
-    bool trains = get_loss(m, &m->train, line, r->member, &train);
-    bool validates =
-        strcmp(r->member, LOSS) == 0 && get_loss(m, &m->valid, line, "val_loss", &valid);
+    bool is_step = json_object_object_get_ex(line, LOSS, NULL);
+    bool trains = r->train && get_loss(m, &m->train, line, r->train, &train);
+    bool validates = r->valid && get_loss(m, &m->valid, line, r->valid, &valid);
     if (trains || validates)
         DT_TRY(dt_json_get_real(line, "step", subject, &point.step, err));
-    else if (m->not_finite == not_finite || !get_number(line, "step", &point.step))
+    else if (!(is_step || m->not_finite > not_finite) || !get_number(line, "step", &point.step))
         return 0;
     get_number(line, "tokens", &point.tokens);
     get_number(line, "time", &point.time);
     point.loss = train;
     m->last = point;
-    if (trains) {
-        add_point(&m->train, point);
+    if (is_step)
         drop_from(&m->valid, point.step, true); /* of a run that was resumed before it */
-    }
+    if (trains)
+        add_point(&m->train, point);
     point.loss = valid;
     if (validates)
         add_point(&m->valid, point);
@@ -123,23 +123,36 @@ static int need_file(const char *file, const char *directory, struct dt_error *e
     return there < 0 ? there : dt_file_need_regular(file, err);
 }
 
-int dt_run_metrics_read_member(struct dt_run_metrics *m, const char *path, const char *member,
-                               struct dt_error *err)
+static int read_curves(struct dt_run_metrics *m, const char *path, const char *train,
+                       const char *valid, struct dt_error *err)
 {
     memset(m, 0, sizeof *m);
     m->name = name_of(path);
     bool directory = strcmp(path, "-") != 0 && dt_file_is_directory(path);
     char *file = directory ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
-    struct reading reading = {m, member};
+    struct reading reading = {m, train, valid};
     int rc = directory ? need_file(file, path, err) : 0;
     rc = rc < 0 ? rc : dt_json_lines_read(file, add_line, &reading, err);
     if (rc == 0 && m->train.count + m->valid.count == 0)
         rc = dt_fail(err, DT_EFORMAT, "%s: holds no %s%s", file, m->not_finite > 0 ? "finite " : "",
-                     member);
+                     train ? train : valid);
     free(file);
     if (rc < 0)
         dt_run_metrics_release(m);
     return rc;
+}
+
+bool dt_run_metrics_is_validation(const char *member)
+{
+    return strncmp(member, "val_", 4) == 0 || strcmp(member, "ema_val_loss") == 0;
+}
+
+int dt_run_metrics_read_member(struct dt_run_metrics *m, const char *path, const char *member,
+                               struct dt_error *err)
+{
+    if (dt_run_metrics_is_validation(member))
+        return read_curves(m, path, NULL, member, err);
+    return read_curves(m, path, member, strcmp(member, LOSS) == 0 ? "val_loss" : NULL, err);
 }
 
 int dt_run_metrics_read(struct dt_run_metrics *m, const char *path, struct dt_error *err)

@@ -265,6 +265,34 @@ static char *note_of_edge(const struct dt_results *r, const char *name)
     return NULL;
 }
 
+/* How many bars leave out runs, which lack the value. Owned by the caller; NULL: none. */
+static char *note_of_missing(const struct dt_results *r, const char *const *names, int count)
+{
+    int bars = 0, partial = 0;
+    for (int cell = 0; cell < r->matrix.cell_count; cell++)
+        for (int i = 0; i < count; i++) {
+            size_t found = dt_results_summary(r, cell, names[i]).count;
+            bars += found > 0;
+            partial += found > 0 && found < dt_results_runs(r, cell);
+        }
+    return partial == 0 ? NULL
+                        : dt_asprintf("%d of %d bar%s leave out runs that lack the value", partial,
+                                      bars, dt_plural((uint64_t)bars));
+}
+
+/* What the bars do not show. Owned by the caller; NULL: nothing. */
+static char *note_of(const struct dt_results *r, const char *const *names, int count)
+{
+    char *edge = count > 1 ? NULL : note_of_edge(r, names[0]),
+         *missing = note_of_missing(r, names, count);
+    if (edge == NULL || missing == NULL)
+        return edge ? edge : missing;
+    char *both = dt_asprintf("%s; %s", edge, missing);
+    free(edge);
+    free(missing);
+    return both;
+}
+
 int dt_plot_bars(const struct dt_chart *chart, const struct dt_results *r, struct dt_buffer *out,
                  struct dt_error *err)
 {
@@ -275,11 +303,13 @@ int dt_plot_bars(const struct dt_chart *chart, const struct dt_results *r, struc
         if (!was_measured(r, names[i]))
             return dt_fail(err, DT_EMISSING, "%s: no run has a value '%s'", r->path, names[i]);
     struct bars b = count > 1 ? bars_of_values(r, names, count) : bars_of_one_value(r, names[0]);
-    char *note = count > 1 ? NULL : note_of_edge(r, names[0]);
-    char *label = dt_asprintf("%s%s%s", count > 1 ? "" : dt_figure_label(names[0]),
-                              note && chart->format == DT_PLOT_TEXT ? "; " : "",
-                              note && chart->format == DT_PLOT_TEXT ? note : "");
-    int rc = draw_bars(chart, &b, label, chart->format == DT_PLOT_TEXT ? NULL : note, out, err);
+    const bool text = chart->format == DT_PLOT_TEXT;
+    char *note = note_of(r, names, count);
+    char *words = count > 1 ? dt_strdup("") : dt_figure_label(names[0]);
+    char *label =
+        dt_asprintf("%s%s%s", words, text && note && *words ? "; " : "", text && note ? note : "");
+    int rc = draw_bars(chart, &b, label, text ? NULL : note, out, err);
+    free(words);
     free(label);
     free(note);
     release_bars(&b);
@@ -314,8 +344,8 @@ int dt_plot_points(const struct dt_chart *chart, const struct dt_results *r, str
                            chart->values[i]);
         else if (i == 0 ? chart->log_x : chart->log_y)
             DT_TRY(need_above_zero(r, chart->values[i], err));
-    dt_gnuplot_set_string(&script, "x_label", dt_figure_label(chart->values[0]));
-    dt_gnuplot_set_string(&script, "y_label", dt_figure_label(chart->values[1]));
+    dt_figure_set_label(&script, "x_label", chart->values[0]);
+    dt_figure_set_label(&script, "y_label", chart->values[1]);
     dt_buffer_printf(&script, "log_x = %d\nlog_y = %d\npoints = %d\n$points << end_of_data\n",
                      chart->log_x, chart->log_y, m->cell_count);
     char **names = dt_alloc((size_t)m->cell_count, sizeof *names);
@@ -430,7 +460,7 @@ static int draw_scaling(const struct dt_chart *chart, const struct scaling *s,
     dt_buffer_printf(&script, "end_of_data\nlines = %d\n", lines);
     dt_figure_set_array(&script, "name", (const char *const *)names, lines);
     dt_gnuplot_set_string(&script, "x_label", m->axes[s->axis].name);
-    dt_gnuplot_set_string(&script, "y_label", dt_figure_label(s->value));
+    dt_figure_set_label(&script, "y_label", s->value);
     int rc = dt_figure_draw(&(struct dt_figure){chart->format, chart->title, "scaling",
                                                 chart->format == DT_PLOT_TEXT ? 1 : panels},
                             &script, out, err);

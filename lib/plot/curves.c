@@ -315,7 +315,7 @@ static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
     dt_gnuplot_set_string(script, "x_label", axis->label);
     double lowest = INFINITY, highest = -INFINITY;
     find_range(runs, count, &lowest, &highest);
-    dt_gnuplot_set_string(script, "y_label", dt_figure_label(plot->member ? plot->member : "loss"));
+    dt_figure_set_label(script, "y_label", plot->member ? plot->member : "loss");
     dt_buffer_printf(script, "of_loss = %d\nlog_x = %d\nlog_y = %d\nruns = %d\nkeyed = %d\n",
                      plot->member == NULL, plot->log_x, plot->log_y, count, count <= DT_MOST_NAMED);
     if (plot->log_y)

@@ -50,7 +50,24 @@ int dt_figure_draw(const struct dt_figure *figure, const struct dt_buffer *setti
     return rc;
 }
 
-const char *dt_figure_label(const char *name)
+/* Of a validation set: its name is the rest of the member's. */
+static char *label_of_set(const char *name)
+{
+    static const struct {
+        const char *prefix, *before, *after;
+    } labels[] = {
+        {"val_loss_", "validation loss of ", " (nats per token)"},
+        {"val_accuracy_", "validation accuracy of ", " (fraction of tokens)"},
+    };
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+        size_t size = strlen(labels[i].prefix);
+        if (strncmp(name, labels[i].prefix, size) == 0)
+            return dt_asprintf("%s%s%s", labels[i].before, name + size, labels[i].after);
+    }
+    return dt_strdup(name);
+}
+
+char *dt_figure_label(const char *name)
 {
     static const struct {
         const char *name, *label;
@@ -90,8 +107,15 @@ const char *dt_figure_label(const char *name)
     };
     for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
         if (strcmp(name, labels[i].name) == 0)
-            return labels[i].label;
-    return name;
+            return dt_strdup(labels[i].label);
+    return label_of_set(name);
+}
+
+void dt_figure_set_label(struct dt_buffer *settings, const char *variable, const char *name)
+{
+    char *label = dt_figure_label(name);
+    dt_gnuplot_set_string(settings, variable, label);
+    free(label);
 }
 
 void dt_figure_add_label(struct dt_buffer *out, const char *text, int width)

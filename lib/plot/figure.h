@@ -22,8 +22,10 @@ int dt_figure_draw(const struct dt_figure *figure, const struct dt_buffer *setti
                    struct dt_buffer *out, struct dt_error *err) DT_MUST_CHECK;
 
 /* Words and unit of a number of dt-metrics(5) or dt-bench(1), for an axis; other names as they are.
- */
-const char *dt_figure_label(const char *name);
+ * Owned by the caller. */
+char *dt_figure_label(const char *name);
+/* Sets a variable of gnuplot's to this label. */
+void dt_figure_set_label(struct dt_buffer *settings, const char *variable, const char *name);
 
 /* Appends the first `width` characters of a text, and spaces for those that it lacks. */
 void dt_figure_add_label(struct dt_buffer *out, const char *text, int width);

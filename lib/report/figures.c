@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,7 +10,7 @@
 
 struct figure {
     const char *name, *caption; /* of the files beside a page; below the figure */
-    int curve;                  /* of enum; -1: the loss */
+    int curve;                  /* index; -1: the loss */
 };
 
 static const struct figure figures[] = {
@@ -82,7 +83,7 @@ static int add_curve(struct dt_page *page, const struct dt_reported *r,
                                  .log_x = o->log_x && loss,
                                  .log_y = o->log_y && loss,
                                  .floor = loss ? o->floor : NAN,
-                                 .member = loss ? NULL : dt_reported_curves[figure->curve],
+                                 .member = loss ? NULL : r->members[figure->curve],
                                  .bands = bands};
     size_t left_out = 0;
     int count = average(r, &plot, figure->curve, means, bands, &left_out), rc = 0;
@@ -99,6 +100,20 @@ static int add_curve(struct dt_page *page, const struct dt_reported *r,
     return rc;
 }
 
+/* A validation beside that of the loss. */
+static int add_validation(struct dt_page *page, const struct dt_reported *r,
+                          const struct dt_report_options *options, int curve, struct dt_error *err)
+{
+    char *name = dt_asprintf("validation-%d", curve - DT_REPORTED_CURVES + 1),
+         *words = dt_figure_label(r->members[curve]),
+         *caption = dt_asprintf("%c%s.", toupper((unsigned char)words[0]), words + 1);
+    int rc = add_curve(page, r, options, &(struct figure){name, caption, curve}, err);
+    free(caption);
+    free(words);
+    free(name);
+    return rc;
+}
+
 int dt_report_curves(struct dt_page *page, const struct dt_reported *r,
                      const struct dt_report_options *options, struct dt_error *err)
 {
@@ -109,7 +124,10 @@ int dt_report_curves(struct dt_page *page, const struct dt_reported *r,
                       "norms and speeds are running means over 1/50 of a run, as much before each "
                       "step as after it, and less near both ends; of fewer than 100 steps they "
                       "are each step.");
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+    DT_TRY(add_curve(page, r, options, &figures[0], err));
+    for (size_t i = DT_REPORTED_CURVES; i < r->curve_count; i++)
+        DT_TRY(add_validation(page, r, options, (int)i, err));
+    for (size_t i = 1; i < sizeof figures / sizeof *figures; i++)
         DT_TRY(add_curve(page, r, options, &figures[i], err));
     return 0;
 }

@@ -9,13 +9,13 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "io/input.h"
+#include "io/json-lines.h"
 #include "io/lineage.h"
 
 #define SEED           "training.seed"
 #define HASH_DIGITS    12
 #define MOST_IN_LABELS 2 /* differing facts */
-
-const char *const dt_reported_curves[DT_REPORTED_CURVES] = {"lr", "grad_norm", "tokens_per_second"};
+#define MOST_CURVES    100
 
 /* --- one run ------------------------------------------------------------------------------- */
 
@@ -92,16 +92,59 @@ static int read_facts(struct dt_reported_run *run, struct dt_error *err)
     return 0;
 }
 
-static int read_curves(struct dt_reported_run *run, const char *file, struct dt_error *err)
+static bool is_curve(const struct dt_reported *r, const char *member)
+{
+    bool known = false;
+    for (size_t i = 0; i < r->curve_count && !known; i++)
+        known = strcmp(r->members[i], member) == 0;
+    return known;
+}
+
+static void add_member(struct dt_reported *r, const char *name)
+{
+    DT_GROW(r->members, r->curve_count, r->curve_capacity);
+    r->members[r->curve_count++] = dt_strdup(name);
+}
+
+/* Adds the validations of a line beside that of the loss. */
+static int add_validations(void *context, struct json_object *line, const char *subject,
+                           struct dt_error *err)
+{
+    struct dt_reported *r = context;
+    json_object_object_foreach(line, name, value)
+    {
+        (void)value;
+        if (!dt_run_metrics_is_validation(name) || strcmp(name, "val_loss") == 0 ||
+            is_curve(r, name))
+            continue;
+        if (r->curve_count == MOST_CURVES)
+            return dt_fail(err, DT_EINVALID, "%s: more than %d kinds of validation", subject,
+                           MOST_CURVES - DT_REPORTED_CURVES);
+        add_member(r, name);
+    }
+    return 0;
+}
+
+/* Reads the loss, and finds which other curves there are. */
+static int read_loss(struct dt_reported *r, struct dt_reported_run *run, const char *file,
+                     struct dt_error *err)
 {
     uint64_t bytes;
     DT_TRY(dt_run_metrics_read(&run->loss, run->path, err));
-    for (int k = 0; k < DT_REPORTED_CURVES; k++) {
-        int rc = dt_run_metrics_read_member(&run->curves[k], run->path, dt_reported_curves[k], err);
+    DT_TRY(dt_json_lines_read(file, add_validations, r, err));
+    return dt_sha256_file(file, &bytes, run->metrics_hash, err);
+}
+
+static int read_curves(const struct dt_reported *r, struct dt_reported_run *run,
+                       struct dt_error *err)
+{
+    run->curves = dt_alloc(r->curve_count, sizeof *run->curves);
+    for (size_t i = 0; i < r->curve_count; i++) {
+        int rc = dt_run_metrics_read_member(&run->curves[i], run->path, r->members[i], err);
         if (rc < 0 && rc != DT_EFORMAT) /* the lines are fine, since they have losses */
             return rc;
     }
-    return dt_sha256_file(file, &bytes, run->metrics_hash, err);
+    return 0;
 }
 
 /* Reads the length of a safetensors file's header, its first 8 bytes. */
@@ -135,12 +178,13 @@ static int count_parameters(struct dt_reported_run *run, struct dt_error *err)
     return rc;
 }
 
-static int read_run(struct dt_reported_run *run, const char *path, struct dt_error *err)
+static int read_run(struct dt_reported *r, struct dt_reported_run *run, const char *path,
+                    struct dt_error *err)
 {
     run->path = path;
     bool directory = dt_file_is_directory(path);
     char *file = directory ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
-    int rc = read_curves(run, file, err);
+    int rc = read_loss(r, run, file, err);
     free(file);
     DT_TRY(rc);
     rc = directory ? dt_lineage_read(path, &run->records, err) : 0;
@@ -156,11 +200,12 @@ static int read_run(struct dt_reported_run *run, const char *path, struct dt_err
                                    err);
 }
 
-static void release_run(struct dt_reported_run *run)
+static void release_run(struct dt_reported_run *run, size_t curves)
 {
     dt_run_metrics_release(&run->loss);
-    for (int k = 0; k < DT_REPORTED_CURVES; k++)
-        dt_run_metrics_release(&run->curves[k]);
+    for (size_t i = 0; run->curves && i < curves; i++)
+        dt_run_metrics_release(&run->curves[i]);
+    free(run->curves);
     json_object_put(run->facts);
     json_object_put(run->records);
     free(run->name);
@@ -297,19 +342,32 @@ static void find_configurations(struct dt_reported *r)
         r->configurations[c].label = label_of(r, c);
 }
 
+static int read_runs(struct dt_reported *r, char *const *paths, struct dt_error *err)
+{
+    static const char *const always[DT_REPORTED_CURVES] = {
+        [DT_REPORTED_CURVE_LR] = "lr",
+        [DT_REPORTED_CURVE_GRADIENTS] = "grad_norm",
+        [DT_REPORTED_CURVE_SPEED] = "tokens_per_second",
+    };
+    for (int i = 0; i < DT_REPORTED_CURVES; i++)
+        add_member(r, always[i]);
+    for (int i = 0; i < r->count; i++)
+        DT_TRY(read_run(r, &r->runs[i], paths[i], err));
+    for (int i = 0; i < r->count; i++)
+        DT_TRY(read_curves(r, &r->runs[i], err));
+    return 0;
+}
+
 int dt_reported_read(struct dt_reported *r, char *const *paths, int count, struct dt_error *err)
 {
     *r = (struct dt_reported){.runs = dt_alloc((size_t)count, sizeof *r->runs), .count = count};
-    for (int i = 0; i < count; i++) {
-        int rc = read_run(&r->runs[i], paths[i], err);
-        if (rc < 0) {
-            dt_reported_release(r);
-            return rc;
-        }
+    int rc = read_runs(r, paths, err);
+    if (rc < 0) {
+        dt_reported_release(r);
+        return rc;
     }
     tell_apart(r);
     find_configurations(r);
-    int rc = 0;
     for (int c = 0; c < r->configuration_count && rc == 0; c++)
         rc = check_seeds(r, &r->configurations[c], err);
     if (rc < 0)
@@ -320,7 +378,10 @@ int dt_reported_read(struct dt_reported *r, char *const *paths, int count, struc
 void dt_reported_release(struct dt_reported *r)
 {
     for (int i = 0; i < r->count; i++)
-        release_run(&r->runs[i]);
+        release_run(&r->runs[i], r->curve_count);
+    for (size_t i = 0; i < r->curve_count; i++)
+        free(r->members[i]);
+    free(r->members);
     for (int c = 0; c < r->configuration_count; c++) {
         free(r->configurations[c].runs);
         free(r->configurations[c].label);

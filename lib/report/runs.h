@@ -19,20 +19,19 @@
 #include "track/run-watch.h"
 #include "json/json.h"
 
-/* Curves beside the loss. */
+/* Curves of every report beside the loss. */
 enum dt_reported_curve {
     DT_REPORTED_CURVE_LR,
     DT_REPORTED_CURVE_GRADIENTS,
     DT_REPORTED_CURVE_SPEED,
     DT_REPORTED_CURVES
 };
-extern const char *const dt_reported_curves[DT_REPORTED_CURVES]; /* members of dt-metrics(5) */
 
 struct dt_reported_run {
-    const char *path;                                 /* borrowed */
-    char *name;                                       /* different for all runs */
-    struct dt_run_metrics loss;                       /* training and validation */
-    struct dt_run_metrics curves[DT_REPORTED_CURVES]; /* without points if no line has the member */
+    const char *path;              /* borrowed */
+    char *name;                    /* different for all runs */
+    struct dt_run_metrics loss;    /* training and validation */
+    struct dt_run_metrics *curves; /* [curve_count]; without points if no line has the member */
     /* Settings and what identifies program, machine and inputs, by name, as strings:
      * {"training.seed": "1", "dt": "0.2.0", ...}; NULL without a checkpoint. */
     struct json_object *facts;
@@ -52,6 +51,8 @@ struct dt_configuration {
 struct dt_reported {
     struct dt_reported_run *runs;
     int count;
+    char **members; /* of the curves, in dt-metrics(5): dt_reported_curve, then validations */
+    size_t curve_count, curve_capacity;
     struct dt_configuration *configurations; /* in the order of their first runs */
     int configuration_count;
     struct json_object *different; /* array: names of facts that differ between configurations */

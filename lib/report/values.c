@@ -9,24 +9,23 @@
 
 /* --- values of a run; NAN if it has none --------------------------------------------------- */
 
-static double last_validation(const struct dt_reported_run *run)
+static double last_validation(const struct dt_run_metrics *m)
 {
-    const struct dt_curve *valid = &run->loss.valid;
-    return valid->count > 0 && !valid->lost ? valid->items[valid->count - 1].loss : NAN;
+    return m->valid.count > 0 && !m->valid.lost ? m->valid.items[m->valid.count - 1].loss : NAN;
 }
 
-static double best_validation(const struct dt_reported_run *run)
+static double best_validation(const struct dt_run_metrics *m)
 {
     double best = NAN;
-    for (size_t i = 0; i < run->loss.valid.count; i++)
-        best = fmin(best, run->loss.valid.items[i].loss);
+    for (size_t i = 0; i < m->valid.count; i++)
+        best = fmin(best, m->valid.items[i].loss);
     return best;
 }
 
 /* The mean over the last 1/50 of the lines, of one at least. */
-static double last_training(const struct dt_reported_run *run)
+static double last_training(const struct dt_run_metrics *m)
 {
-    const struct dt_curve *train = &run->loss.train;
+    const struct dt_curve *train = &m->train;
     size_t count = train->count / 50 + (train->count > 0);
     double sum = 0;
     for (size_t i = train->count - count; i < train->count; i++)
@@ -34,28 +33,67 @@ static double last_training(const struct dt_reported_run *run)
     return count > 0 && !train->lost ? sum / (double)count : NAN;
 }
 
-static double median_speed(const struct dt_reported_run *run)
+static double median(const struct dt_run_metrics *m)
 {
-    const struct dt_curve *speed = &run->curves[DT_REPORTED_CURVE_SPEED].train;
-    double *values = dt_alloc(speed->count + 1, sizeof *values);
-    for (size_t i = 0; i < speed->count; i++)
-        values[i] = speed->items[i].loss;
-    double median = dt_summary_of(values, speed->count).median;
+    double *values = dt_alloc(m->train.count + 1, sizeof *values);
+    for (size_t i = 0; i < m->train.count; i++)
+        values[i] = m->train.items[i].loss;
+    double middle = dt_summary_of(values, m->train.count).median;
     free(values);
-    return median;
+    return middle;
 }
 
-static const struct value {
+struct value {
     const char *name;
-    double (*of)(const struct dt_reported_run *run);
+    double (*of)(const struct dt_run_metrics *metrics);
+    int curve;       /* index; -1: the loss */
     bool is_outcome; /* of the training, not of the machine */
-} values[] = {
-    {"last validation loss", last_validation, true},
-    {"best validation loss", best_validation, true},
-    {"last training loss", last_training, true},
-    {"tokens per second", median_speed, false},
 };
-enum { VALUES = sizeof values / sizeof *values };
+
+/* The values of a report: those of all reports, then of each further validation the last. */
+struct values {
+    struct value *items;
+    size_t count, capacity;
+    char **names; /* of the further ones */
+};
+
+static void add_value(struct values *all, struct value value)
+{
+    DT_GROW(all->items, all->count, all->capacity);
+    all->items[all->count++] = value;
+}
+
+static struct values values_of(const struct dt_reported *r)
+{
+    const size_t further = r->curve_count - DT_REPORTED_CURVES;
+    struct values all = {.names = dt_alloc(further + 1, sizeof *all.names)};
+    add_value(&all, (struct value){"last validation loss", last_validation, -1, true});
+    add_value(&all, (struct value){"best validation loss", best_validation, -1, true});
+    add_value(&all, (struct value){"last training loss", last_training, -1, true});
+    for (size_t i = 0; i < further; i++) {
+        const int curve = (int)i + DT_REPORTED_CURVES;
+        char *label = dt_figure_label(r->members[curve]), *unit = strstr(label, " (");
+        all.names[i] =
+            dt_asprintf("last %.*s", (int)(unit ? unit - label : (ptrdiff_t)strlen(label)), label);
+        free(label);
+        add_value(&all, (struct value){all.names[i], last_validation, curve, true});
+    }
+    add_value(&all, (struct value){"tokens per second", median, DT_REPORTED_CURVE_SPEED, false});
+    return all;
+}
+
+static void release_values(struct values *all)
+{
+    for (char **name = all->names; *name; name++)
+        free(*name);
+    free(all->names);
+    free(all->items);
+}
+
+static double value_of(const struct value *value, const struct dt_reported_run *run)
+{
+    return value->of(value->curve < 0 ? &run->loss : &run->curves[value->curve]);
+}
 
 /* --- means --------------------------------------------------------------------------------- */
 
@@ -66,7 +104,7 @@ static size_t collect(const struct dt_reported *r, int configuration, const stru
     const struct dt_configuration *c = &r->configurations[configuration];
     size_t count = 0;
     for (int i = 0; i < c->count; i++) {
-        double x = value->of(&r->runs[c->runs[i]]);
+        double x = value_of(value, &r->runs[c->runs[i]]);
         if (isfinite(x))
             found[count++] = x;
     }
@@ -87,19 +125,20 @@ static void add_mean(struct dt_grid *g, const double *found, size_t count, size_
         dt_grid_printf(g, "%.5g \302\261 %.2g%s", mean, margin, of);
 }
 
-static void add_means(struct dt_page *page, const struct dt_reported *r)
+static void add_means(struct dt_page *page, const struct dt_reported *r,
+                      const struct values *values)
 {
-    struct dt_grid g = {.columns = 2 + VALUES};
+    struct dt_grid g = {.columns = 2 + (int)values->count};
     double *found = dt_alloc((size_t)r->count, sizeof *found);
     dt_grid_add(&g, "configuration");
     dt_grid_add(&g, "runs");
-    for (int v = 0; v < VALUES; v++)
-        dt_grid_add(&g, values[v].name);
+    for (size_t v = 0; v < values->count; v++)
+        dt_grid_add(&g, values->items[v].name);
     for (int c = 0; c < r->configuration_count; c++) {
         dt_grid_add(&g, r->configurations[c].label);
         dt_grid_printf(&g, "%d", r->configurations[c].count);
-        for (int v = 0; v < VALUES; v++)
-            add_mean(&g, found, collect(r, c, &values[v], found),
+        for (size_t v = 0; v < values->count; v++)
+            add_mean(&g, found, collect(r, c, &values->items[v], found),
                      (size_t)r->configurations[c].count);
     }
     dt_page_table(page, &g);
@@ -128,7 +167,7 @@ static double with_seed(const struct dt_reported *r, int configuration, const st
     const struct dt_configuration *c = &r->configurations[configuration];
     for (int i = 0; i < c->count; i++)
         if (strcmp(dt_reported_fact(&r->runs[c->runs[i]], "training.seed"), seed) == 0)
-            return value->of(&r->runs[c->runs[i]]);
+            return value_of(value, &r->runs[c->runs[i]]);
     return NAN;
 }
 
@@ -145,7 +184,7 @@ static struct test test_of(const struct dt_reported *r, int configuration,
         const struct dt_reported_run *run = &r->runs[c->runs[i]];
         const char *seed = dt_reported_fact(run, "training.seed");
         base[t.pairs] = *seed ? with_seed(r, 0, value, seed) : NAN;
-        own[t.pairs] = value->of(run);
+        own[t.pairs] = value_of(value, run);
         difference[t.pairs] = own[t.pairs] - base[t.pairs];
         t.equal = t.equal && !(fabs(difference[t.pairs]) > 0);
         t.pairs += isfinite(difference[t.pairs]);
@@ -209,8 +248,8 @@ static const struct test *find_same(const struct test *tests, size_t index)
  * method, tests that are decided do not count for the others. */
 static void correct(struct test *tests, size_t count)
 {
-    double p[VALUES] = {0};
-    size_t which[VALUES], family = 0, undecided = 0;
+    double *p = dt_alloc(count + 1, sizeof *p);
+    size_t *which = dt_alloc(count + 1, sizeof *which), family = 0, undecided = 0;
     for (size_t i = 0; i < count; i++) {
         tests[i].same = find_same(tests, i);
         if (i > 0 && tests[i].value->is_outcome && tests[i].same == NULL)
@@ -230,16 +269,18 @@ static void correct(struct test *tests, size_t count)
         tests[i].needed =
             dt_statistics_needed(tests[i].differences, tests[i].pairs, tests[i].chance);
     }
+    free(p);
+    free(which);
 }
 
 /* Returns the number of tests: of the values that pairs of runs have. */
-static size_t test_all(struct test *tests, const struct dt_reported *r)
+static size_t test_all(struct test *tests, const struct dt_reported *r, const struct values *values)
 {
     size_t count = 0;
     for (int c = 1; c < r->configuration_count; c++) {
         size_t first = count;
-        for (int v = 0; v < VALUES; v++) {
-            tests[count] = test_of(r, c, &values[v]);
+        for (size_t v = 0; v < values->count; v++) {
+            tests[count] = test_of(r, c, &values->items[v]);
             if (tests[count].pairs > 0)
                 count++;
             else
@@ -257,7 +298,7 @@ static void explain_tests(struct dt_page *page, const struct dt_reported *r)
         "Pairs of runs with the same seed, compared with %s: mean difference with its 95%% "
         "interval, and p of the signed rank test. A difference counts with p below %g. The main "
         "comparison is the last validation loss, or without validation the last training loss: "
-        "its p is not corrected, and dt-bench matrix gives the same. p of the other losses of a "
+        "its p is not corrected, and dt-bench matrix gives the same. p of the other outcomes of a "
         "configuration is Holm-corrected for their number; those with the numbers of another do "
         "not count. The speed is a property of the machine, and its p is not corrected. Nothing "
         "is corrected for the number of configurations: of 20 without an effect about one counts "
@@ -266,13 +307,14 @@ static void explain_tests(struct dt_page *page, const struct dt_reported *r)
         r->configurations[0].label, DT_CHANCE);
 }
 
-static void add_tests(struct dt_page *page, const struct dt_reported *r)
+static void add_tests(struct dt_page *page, const struct dt_reported *r,
+                      const struct values *values)
 {
     static const char *const headings[] = {
         "configuration", "value", "pairs", "difference from the first", "p", "verdict"};
     struct dt_grid g = {.columns = 6};
-    struct test *tests = dt_alloc((size_t)r->configuration_count * VALUES, sizeof *tests);
-    size_t count = test_all(tests, r);
+    struct test *tests = dt_alloc((size_t)r->configuration_count * values->count, sizeof *tests);
+    size_t count = test_all(tests, r, values);
     for (int i = 0; i < 6; i++)
         dt_grid_add(&g, headings[i]);
     for (size_t i = 0; i < count; i++)
@@ -294,11 +336,14 @@ void dt_report_values(struct dt_page *page, const struct dt_reported *r)
 {
     dt_page_heading(page, "Final values");
     dt_page_paragraph(page, "Losses in nats per token: the last validation, the best one, and the "
-                            "mean over the last 1/50 of the logged steps; the median speed. Of "
+                            "mean over the last 1/50 of the logged steps; of each further "
+                            "validation the last; the median speed. Of "
                             "several runs the mean with its 95%% interval by Student's t, which "
                             "covers seeds alone. '-' is a value that a run lacks, or "
                             "that is not finite at its end.");
-    add_means(page, r);
+    struct values values = values_of(r);
+    add_means(page, r, &values);
     if (r->configuration_count > 1)
-        add_tests(page, r);
+        add_tests(page, r, &values);
+    release_values(&values);
 }

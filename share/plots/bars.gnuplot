@@ -34,7 +34,16 @@ do for [g=1:groups] {
     longest = strlen(first(g)) > longest ? strlen(first(g)) : longest
     longest = strlen(second(g)) > longest ? strlen(second(g)) : longest
 }
-if (groups * (longest + 2) > 84) {
+# Labels at 30 degrees need two lines' room each, upright ones a line's; more have smaller type.
+upright = groups > 28
+type_size = format eq "svg" ? 14 : format eq "png" ? 13 : 9
+if (upright) {
+    label_font = sprintf(",%.3g", type_size * (groups > 50 ? 50.0 / groups : 1))
+    set xtics rotate by 90 right font label_font
+    set xtics ()
+    do for [g=1:groups] { set xtics add (group[g] g - 1) }
+}
+if (!upright && groups * (longest + 2) > 84) {
     set xtics rotate by 30 right
     # gnuplot makes room at the right; labels need it at the left. All are fractions of the width, of
     # which a character at 30 degrees takes half of the size of the type.

@@ -83,6 +83,30 @@ static void a_resumed_run_replaces_the_steps_it_repeats(void **state)
     dt_run_metrics_release(&m);
 }
 
+static void a_further_validation_is_replaced_as_that_of_the_loss_is(void **state)
+{
+    (void)state;
+    struct dt_run_metrics m;
+    struct dt_error err;
+    static const char text[] = "{\"step\":1,\"loss\":4,\"lr\":1}\n"
+                               "{\"step\":1,\"val_loss\":5,\"val_loss_web\":6}\n"
+                               "{\"step\":3,\"val_loss\":3,\"val_loss_web\":2}\n"
+                               "{\"step\":2,\"loss\":3,\"lr\":2}\n";
+    write_bytes("metrics.jsonl", text, sizeof text - 1);
+    assert_int_equal(dt_run_metrics_read_member(&m, "metrics.jsonl", "val_loss_web", &err), 0);
+    assert_int_equal(m.train.count, 0);
+    assert_int_equal(m.valid.count, 1);
+    assert_float_equal(m.valid.items[0].step, 1, 0);
+    assert_float_equal(m.valid.items[0].loss, 6, 0);
+    dt_run_metrics_release(&m);
+    assert_int_equal(dt_run_metrics_read_member(&m, "metrics.jsonl", "lr", &err), 0);
+    assert_int_equal(m.train.count, 2);
+    assert_int_equal(m.valid.count, 0);
+    dt_run_metrics_release(&m);
+    assert_int_equal(dt_run_metrics_read_member(&m, "metrics.jsonl", "val_x", &err), DT_EFORMAT);
+    assert_string_equal(err.text, "metrics.jsonl: holds no val_x");
+}
+
 static void broken_metrics_are_refused_with_their_line(void **state)
 {
     (void)state;
@@ -117,6 +141,7 @@ int main(void)
         cmocka_unit_test(losses_are_read_and_the_rest_is_ignored),
         cmocka_unit_test(the_last_line_counts_without_a_finite_loss),
         cmocka_unit_test(a_resumed_run_replaces_the_steps_it_repeats),
+        cmocka_unit_test(a_further_validation_is_replaced_as_that_of_the_loss_is),
         cmocka_unit_test(broken_metrics_are_refused_with_their_line),
         cmocka_unit_test(a_missing_run_is_an_error),
     };

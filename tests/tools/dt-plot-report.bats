@@ -107,6 +107,29 @@ END
     [ ! -e bad.html ]
 }
 
+@test "further validations have their figures, final values and tests, and no path" {
+    for seed in 1 2; do
+        mkdir -p run$seed
+        printf '{"step":%d,"loss":%d}\n{"step":%d,"val_loss":%d,"val_loss_web":%d,"val_accuracy_../x":0.%d}\n' \
+            1 4 1 5 6 2 2 3 2 4 3 7 >run$seed/metrics.jsonl
+    done
+    dt-plot report run1 run2 -o a.html
+    check_html a.html
+    grep -oE '<figcaption>[^<]*' a.html | sed 's/.*>//' >captions
+    cat captions
+    [ "$(sed -n 2,3p captions)" = "Validation loss of web (nats per token).
+Validation accuracy of ../x (fraction of tokens)." ]
+    dt-plot report run1 -o a.md
+    [ "$(ls a-* | paste -sd ,)" = a-loss.svg,a-validation-1.svg,a-validation-2.svg ]
+    grep -q '>validation loss of web (nats per token)<' a-validation-1.svg
+    grep -E '^\| configuration' a.md | grep -qF '| last validation loss of web | last validation accuracy of ../x |'
+    grep -qE '^\| A: run1 +\| +1 \| +4 \| +4 \| +3 \| +3 \| +0.7 \|' a.md
+    for i in {1..120}; do printf '"val_loss_%d":1,' "$i"; done | sed 's/^/{"step":1,"loss":1,/;s/,$/}\n/' >run1/metrics.jsonl
+    run dt-plot report run1
+    assert_one_line_error dt-plot
+    [[ "$output" == *'metrics.jsonl:1: more than 97 kinds of validation' ]]
+}
+
 @test "texts of runs are text: no markup, no script, no command" {
     mkdir run
     printf '%s\n' '{"run":"<script>alert(1)</script>\u001b[2J`touch pwned`"}' \
