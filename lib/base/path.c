@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 
@@ -31,6 +32,15 @@ const char *dt_path_base(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* Follows no links. */
+static char *join_working_directory(const char *path)
+{
+    char *directory = *path == '/' ? NULL : dt_checked_errno(getcwd(NULL, 0));
+    char *whole = directory ? dt_path_join(directory, path) : dt_strdup(path);
+    free(directory);
+    return whole;
+}
+
 char *dt_path_real(const char *path)
 {
     char *whole = dt_checked_errno(realpath(path, NULL));
@@ -43,7 +53,7 @@ char *dt_path_real(const char *path)
     const char *base = dt_path_base(plain);
     char *folder = base > plain ? dt_strndup(plain, (size_t)(base - plain)) : dt_strdup(".");
     char *real = dt_checked_errno(realpath(folder, NULL));
-    whole = real ? dt_path_join(real, base) : dt_strdup(plain);
+    whole = real ? dt_path_join(real, base) : join_working_directory(plain);
     free(plain);
     free(folder);
     free(real);

@@ -560,7 +560,7 @@ static int join(struct dt_training *t, bool *retry, struct dt_error *err)
     t->returned |= dt_membership_seat(t->members)->returned;
     int rc = dt_elastic_open_world(t, err);
     if (rc < 0) {
-        *retry = rc != DT_ESTOP;
+        *retry = rc != DT_ESTOP && rc != DT_ENOMEM; /* which is this rank's own */
         return rc;
     }
     rc = dt_elastic_is_spare(t) ? dt_elastic_take_state(t, &found, err) : assemble(t, err);

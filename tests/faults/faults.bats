@@ -96,6 +96,13 @@ fail_for_good() {
     done
 }
 
+@test "a member of an elastic run that cannot start a thread says so at once" {
+    how=(distributed.elastic=1:2)
+    fail_for_good 1 pthread_create 1 11
+    [ "$status" -eq 1 ]
+    [ "$(cat 1.out)" = "dt-train: cannot start the communication thread" ]
+}
+
 @test "a rank 0 that cannot accept connections says so" {
     how=(distributed.timeout=600)
     fail_for_good 0 accept4 1 12

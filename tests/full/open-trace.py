@@ -165,7 +165,7 @@ def main():
     server = http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), functools.partial(Server, os.path.abspath(sys.argv[2]), folder_of(*package)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = Browser(profile)
         try:
             target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
