@@ -89,6 +89,8 @@ uint32_t dt_interface_look_up(const char *host)
     const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
     struct sockaddr_in address = {0};
+    if (inet_pton(AF_INET, host, &address.sin_addr) == 1)
+        return address.sin_addr.s_addr;
     if (getaddrinfo(host, NULL, &hints, &found) == 0 && found->ai_addrlen == sizeof address)
         memcpy(&address, found->ai_addr, sizeof address);
     if (found)
