@@ -75,9 +75,10 @@ const char *dt_system_program_name(void)
 
 void dt_system_program_path(char path[PATH_MAX])
 {
-    if (realpath("/proc/self/exe", path) == NULL &&
-        realpath((const char *)getauxval(AT_EXECFN), path) == NULL) /* /proc is not mounted */
-        path[0] = '\0';
+    const char *started_as = (const char *)getauxval(AT_EXECFN);
+    if (realpath("/proc/self/exe", path) == NULL && /* /proc is not mounted */
+        realpath(started_as, path) == NULL)         /* its directory cannot be read */
+        snprintf(path, PATH_MAX, "%s", started_as);
 }
 
 int dt_system_exchange(const char *one, const char *other)

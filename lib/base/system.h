@@ -37,7 +37,7 @@ int dt_system_processors(bool *may, int limit);
 void dt_system_set_program_name(const char *name);
 const char *dt_system_program_name(void);
 
-/* The path of this program's file, or "". */
+/* The path of this program's file; as it was started, if its links cannot be followed. */
 void dt_system_program_path(char path[PATH_MAX]);
 
 /* Exchanges the names of two files at once; -1 with errno. */

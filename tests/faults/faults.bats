@@ -19,8 +19,8 @@ setup() {
     "${inject[@]}" "${DT_BUILD:-$ROOT/build}" "$BATS_FILE_TMPDIR" jobs
 }
 
-@test "files that cannot be looked at: no run without validation, no model card without a name" {
-    grep '^dt-train -q\|^dt-export' "$ROOT/tests/faults/jobs" >jobs
+@test "files that cannot be looked at: no run without validation, no model card without a name, no help without its pages" {
+    grep '^dt-train -q\|^dt-export\|^dt help' "$ROOT/tests/faults/jobs" >jobs
     "$ROOT/tests/faults/inject" --stacks --function 'stat|realpath' "${DT_BUILD:-$ROOT/build}" "$BATS_FILE_TMPDIR" jobs
 }
 
