@@ -156,12 +156,12 @@ without_interval() {
     range=$(awk -F '\t' '$1 == "torch.compile" { print $2 }' ratios)
     grep -qF "$range times as fast as torch.compile's" "$ROOT/README.md"
     said=$(paragraphs)
-    jq -rs 'def hundredths: . * 100 | round / 100;
+    jq -rs 'def hundredths: (. * 100 | round) as $n | "\($n / 100 | floor).\($n % 100 + 100 | tostring | .[1:])";
         map((if .threads == 1 then "processor_s" else "step_s" end) as $s |
             . + {ratio: (.["torch_" + $s] / .["dt_" + $s])}) | group_by(.processor)[] | .[0].processor as $processor |
         group_by([.width, .length, .vocabulary, .precision, .threads]) |
         (map(map(.ratio) | sort) | min_by(.[length / 2 | floor])) as $worst |
-        [length, ($worst[$worst | length / 2 | floor] | hundredths), ($worst | map(hundredths) | "\(min) to \(max)"),
+        [length, ($worst[$worst | length / 2 | floor] | hundredths), "\($worst | min | hundredths) to \($worst | max | hundredths)",
             ($processor | split("[ (]"; "")[0])] | @tsv' "$ROOT/share/results/two-cores/step-grid.jsonl" >grids
     [ "$(wc -l <grids)" -ge 2 ]
     while IFS=$'\t' read -r cells floor range processor; do
