@@ -2,7 +2,6 @@
 /* dt: runs the other programs, and tells what they are. */
 #include <dirent.h>
 #include <errno.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,20 +63,31 @@ static const struct dt_command command = {
 
 static int is_page(const struct dirent *entry)
 {
-    return strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0;
+    return strncmp(entry->d_name, "dt", 2) == 0; /* "dt.7", "dt-lineage.5" */
 }
 
-/* Adds the names of the manual pages in the directory, which need not exist. */
-static int add_pages(const char ***names, size_t *count, const char *path, struct dt_error *err)
+/* The number of manual pages in the directory, which need not exist. */
+static int list_pages(struct dirent ***pages, const char *path, struct dt_error *err)
 {
-    struct dirent **pages = NULL;
-    int found = scandir(path, &pages, is_page, alphasort);
+    *pages = NULL;
+    int found = scandir(path, pages, is_page, alphasort);
     if (found < 0)
         return errno == ENOENT ? 0 : dt_fail_errno(err, "cannot read '%s'", path);
+    return found;
+}
+
+/* Adds the names of the manual pages in the directory. */
+static int add_pages(const char ***names, size_t *count, const char *path, struct dt_error *err)
+{
+    struct dirent **pages;
+    int found = list_pages(&pages, path, err);
+    if (found < 0)
+        return found;
     *names = dt_realloc(*names, *count + (size_t)found + 1, sizeof **names);
     for (int i = 0; i < found; i++) {
         const char *name = pages[i]->d_name + strlen(PREFIX);
-        (*names)[(*count)++] = dt_strndup(name, strcspn(name, "."));
+        if (strncmp(pages[i]->d_name, PREFIX, strlen(PREFIX)) == 0)
+            (*names)[(*count)++] = dt_strndup(name, strcspn(name, "."));
         free(pages[i]);
     }
     free(pages);
@@ -228,20 +238,43 @@ static char *page_of(const char *name)
     return dt_asprintf("%s%s", strncmp(name, PREFIX, strlen(PREFIX)) == 0 ? "" : PREFIX, name);
 }
 
+/* *file: that of the page below the directory man; NULL if there is none. Owned by the caller. */
+static int find_page(char **file, const char *man, const char *page, struct dt_error *err)
+{
+    const size_t size = strlen(page);
+    *file = NULL;
+    for (const char *section = "157"; *section; section++) {
+        struct dirent **pages;
+        char *path = dt_asprintf("%s/man%c", man, *section);
+        int found = list_pages(&pages, path, err);
+        for (int i = 0; i < found; i++) {
+            const char *name = pages[i]->d_name;
+            if (*file == NULL && strncmp(name, page, size) == 0 && name[size] == '.')
+                *file = dt_path_join(path, name);
+            free(pages[i]);
+        }
+        free(pages);
+        free(path);
+        if (found < 0)
+            return found;
+    }
+    return 0;
+}
+
 /* The manual page of dt-NAME, or its --help. */
 static int help(const char *name)
 {
-    char *page = page_of(name), *man = dt_program_installed_path("share/man"),
-         *pattern = dt_asprintf("%s/man?/%s.*", man, page);
-    glob_t found;
-    const bool exists = glob(pattern, 0, NULL, &found) == 0;
-    if (exists)
+    struct dt_error err;
+    char *page = page_of(name), *man = dt_program_installed_path("share/man"), *file;
+    if (find_page(&file, man, page, &err) < 0)
+        return dt_program_report(&err);
+    if (file)
         execlp("man", "man", "-M", man, page, (char *)NULL);
     const bool has_help = strcmp(page, "dt") == 0 || is_one_of(programs, page + strlen(PREFIX));
-    if (exists && !has_help) {
+    if (file && !has_help) {
         dt_program_warn("cannot show the manual page '%s': man(1) is not installed (Debian: "
                         "apt-get install man-db)",
-                        found.gl_pathv[0]);
+                        file);
         return 1;
     }
     run(page, (char *[]){NULL, "--help", NULL}, true);

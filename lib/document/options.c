@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "document/options.h"
 
-#include <glob.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/program.h"
+#include "document/file-names.h"
 #include "io/input.h"
 #include "io/lineage.h"
 
@@ -76,25 +76,6 @@ void dt_reading_options_report(const struct dt_documents *documents)
 
 /* --- names of files ---------------------------------------------------------------------------*/
 
-struct names {
-    char **items;
-    int count, room;
-};
-
-static void add_name(struct names *n, const char *name)
-{
-    if (n->count == n->room) {
-        n->room = n->room ? 2 * n->room : 64;
-        n->items = dt_checked(realloc(n->items, (size_t)n->room * sizeof *n->items));
-    }
-    n->items[n->count++] = dt_strdup(name);
-}
-
-static int compare(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static bool is_lineage(const char *name)
 {
     size_t size = strlen(name), suffix = strlen(DT_LINEAGE_SUFFIX);
@@ -102,58 +83,53 @@ static bool is_lineage(const char *name)
 }
 
 /* The directory before the first wildcard is the one that is misspelled most often. */
-static int fail_directory(const char *pattern, struct dt_error *err)
+static int fail_match(const char *pattern, struct dt_error *err)
 {
     struct dt_error none;
     char *directory = dt_strndup(pattern, strcspn(pattern, "*?["));
     char *slash = strrchr(directory, '/');
     if (slash && slash > directory)
         *slash = '\0';
-    int rc =
-        slash && dt_file_probe(directory, &none) == 0
-            ? dt_fail(err, DT_EMISSING, "no file matches '%s': the directory '%s' does not exist",
-                      pattern, directory)
-            : dt_fail(err, DT_EIO, "cannot read a directory of '%s'", pattern);
+    bool missing = slash && dt_file_probe(directory, &none) == 0;
+    dt_fail(err, DT_EMISSING, "no file matches '%s'%s%s%s", pattern,
+            missing ? ": the directory '" : "", missing ? directory : "",
+            missing ? "' does not exist" : "");
     free(directory);
-    return rc;
+    return DT_EMISSING;
 }
 
 /* Regular files and others, but neither directories nor records of lineage, which outputs have
  * beside them. */
-static int add_matches(struct names *n, const char *pattern, struct dt_error *err)
+static int add_matches(struct dt_file_names *n, const char *pattern, struct dt_error *err)
 {
-    glob_t found = {0};
-    int rc = glob(pattern, GLOB_NOSORT | GLOB_ERR, NULL, &found), before = n->count;
-    if (rc == 0)
-        qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare);
-    for (size_t i = 0; rc == 0 && i < found.gl_pathc; i++)
-        if (!dt_file_is_directory(found.gl_pathv[i]) && !is_lineage(found.gl_pathv[i]))
-            add_name(n, found.gl_pathv[i]);
-    globfree(&found);
-    if (rc == GLOB_NOSPACE)
-        return dt_fail(err, DT_ENOMEM, "out of memory for the files of '%s'", pattern);
-    if (rc == GLOB_ABORTED)
-        return fail_directory(pattern, err);
-    return n->count > before ? 0 : dt_fail(err, DT_EMISSING, "no file matches '%s'", pattern);
+    struct dt_file_names found = {.items = NULL};
+    const size_t before = n->count;
+    int rc = dt_file_names_match(&found, pattern, err);
+    for (size_t i = 0; rc == 0 && i < found.count; i++)
+        if (!dt_file_is_directory(found.items[i]) && !is_lineage(found.items[i]))
+            dt_file_names_add(n, found.items[i]);
+    dt_file_names_release(&found);
+    return rc < 0 || n->count > before ? rc : fail_match(pattern, err);
 }
 
-static int add(struct names *n, const char *name, struct dt_error *err)
+static int add(struct dt_file_names *n, const char *name, struct dt_error *err)
 {
     struct dt_error none;
     if (strpbrk(name, "*?[") && !strstr(name, "://") && dt_file_probe(name, &none) == 0)
         return add_matches(n, name, err);
-    add_name(n, name);
+    dt_file_names_add(n, name);
     return 0;
 }
 
 /* A list that has a NUL byte is one of names that end with them. */
-static int add_list(struct names *n, const char *path, struct dt_error *err)
+static int add_list(struct dt_file_names *n, const char *path, struct dt_error *err)
 {
     struct dt_buffer list = DT_BUFFER_EMPTY;
     struct dt_input *in;
     size_t size = 1;
     DT_TRY(dt_input_open_bytes(&in, path, err));
-    int rc = 0, before = n->count;
+    const size_t before = n->count;
+    int rc = 0;
     while (rc == 0 && size > 0) {
         dt_buffer_reserve(&list, list.size + ((size_t)1 << 16));
         rc = dt_input_read(in, list.data + list.size, (size_t)1 << 16, &size, err);
@@ -179,17 +155,17 @@ static int add_list(struct names *n, const char *path, struct dt_error *err)
 void dt_reading_options_files(const struct dt_reading_options *o, const struct dt_command *command,
                               char ***files, int *count)
 {
-    static struct names names;
+    static struct dt_file_names names;
     struct dt_error err;
     int rc = 0;
-    names = (struct names){NULL, 0, 0};
+    names = (struct dt_file_names){.items = NULL};
     for (int i = 0; rc == 0 && i < *count; i++)
         rc = add(&names, (*files)[i], &err);
     if (rc == 0 && o->files_from)
         rc = add_list(&names, o->files_from, &err);
     if (rc < 0)
         exit(dt_program_report(&err));
-    dt_options_take_inputs(command, names.items, names.count);
+    dt_options_take_inputs(command, names.items, (int)names.count);
     *files = names.items;
-    *count = names.count;
+    *count = (int)names.count;
 }
