@@ -42,10 +42,12 @@ static void *take_again(void *p, size_t size, const char *file, int line)
     return NULL;
 }
 
-/* Without effect where another library has used OpenSSL before. */
+/* Without effect where another library has used OpenSSL before. At the end of the program OpenSSL
+ * would allocate, and where memory is exhausted a second line would follow that of the error. */
 __attribute__((constructor)) static void check_memory(void)
 {
     CRYPTO_set_mem_functions(take, take_again, give_back);
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
 }
 
 /* --- HMAC and cipher -------------------------------------------------------------------------- */
