@@ -256,14 +256,14 @@ static size_t digits_from(const struct lexer *l, size_t at)
     return at;
 }
 
-/* Underscores are between digits, and 012 is not an integer. */
+/* Underscores are between digits, and 012 is not an integer. Of several underscores the first is
+ * refused, so that only what follows one is looked at: a digit is before it. */
 static bool is_number(const char *text, size_t size, bool real)
 {
     bool zeros = text[0] == '0';
     for (size_t i = 0; i < size; i++) {
         zeros &= text[i] == '0' || text[i] == '_';
-        if (text[i] == '_' && (i + 1 == size || !dt_template_is_digit(text[i - 1]) ||
-                               !dt_template_is_digit(text[i + 1])))
+        if (text[i] == '_' && (i + 1 == size || !dt_template_is_digit(text[i + 1])))
             return false;
     }
     return real || text[0] != '0' || zeros;
