@@ -52,7 +52,7 @@ struct dt_step_type {
                  bool first, struct dt_traced_text *out);
     /* Splits a piece of out->text, after the edit: dt_pieces_add. NULL: no split. */
     void (*split)(const void *data, struct dt_span piece, struct dt_pieces *out);
-    /* Decoders: appends the tokens of `in`, changed, to out, a piece each. NULL: no change. */
+    /* Decoders: appends the tokens of `in`, changed, to out, a piece each. */
     void (*decode)(const void *data, const struct dt_pieces *in, struct dt_pieces *out);
     /* Whether the step makes of the parts what it makes of the whole text, but for a cut between
      * pieces where they meet. Removes from cuts->after the characters of which that is not so, or

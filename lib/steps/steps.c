@@ -236,8 +236,6 @@ void dt_steps_split(const struct dt_steps *steps, struct dt_pieces *p, struct dt
 void dt_steps_decode(const struct dt_steps *steps, struct dt_pieces *p, struct dt_pieces *spare)
 {
     for (size_t i = 0; i < steps->count; i++) {
-        if (steps->items[i].type->decode == NULL)
-            continue;
         clear(spare, p);
         steps->items[i].type->decode(steps->items[i].data, p, spare);
         swap(p, spare);

@@ -96,6 +96,32 @@ static void steps_edit_and_split_and_keep_origins(void **state)
     }
 }
 
+static void only_a_metaspace_that_marks_the_first_word_needs_origins(void **state)
+{
+    static const struct {
+        const char *json;
+        bool needs;
+    } rows[] = {
+        {"{'type': 'Metaspace', 'replacement': '" MARK "', 'prepend_scheme': 'first'}", true},
+        {"{'type': 'Metaspace', 'replacement': '" MARK "', 'prepend_scheme': 'always'}", false},
+        {"{'type': 'Metaspace', 'replacement': '" MARK "', 'prepend_scheme': 'never'}", false},
+        {"{'type': 'Digits'}", false},
+        {"{'type': 'Sequence', 'pretokenizers': [{'type': 'Digits'},"
+         " {'type': 'Metaspace', 'replacement': '" MARK "', 'prepend_scheme': 'first'}]}",
+         true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct dt_steps steps = {NULL, 0, 0};
+        struct dt_error err;
+        struct json_object *component = parse(rows[i].json);
+        assert_int_equal(dt_steps_read(&steps, DT_STEPS_PRE_TOKENIZER, component, "t", &err), 0);
+        assert_int_equal(dt_steps_need_origins(&steps), rows[i].needs);
+        dt_steps_release(&steps);
+        json_object_put(component);
+    }
+}
+
 /* --- Precompiled ------------------------------------------------------------------------------*/
 
 /* The step with the map of a text in Base64. */
@@ -336,6 +362,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_edit_and_split_and_keep_origins),
+        cmocka_unit_test(only_a_metaspace_that_marks_the_first_word_needs_origins),
         cmocka_unit_test(rules_replace_short_clusters_and_characters_of_long_ones),
         cmocka_unit_test(accents_are_composed_after_a_run_of_ascii_of_any_length),
         cmocka_unit_test(words_are_cut_where_no_rule_matches),
