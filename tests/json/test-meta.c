@@ -56,6 +56,8 @@ static void members_of_another_type_are_missing(void **state)
         {"{\"aa\":5,\"ba\":6}", "", -1},
         {"{\"aa\":6,\"\\u0061\":5}", "", 5},
         {"{\"a\":", "", -1},
+        {"{\"b\":a", "", -1}, /* cut after the name */
+        {"a", "", -1},
         {"{\"a\":null}", "", -1},
     };
     struct dt_buffer meta = DT_BUFFER_EMPTY, value = DT_BUFFER_EMPTY;
