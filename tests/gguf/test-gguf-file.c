@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #include "gguf/gguf-file.h"
 
@@ -236,6 +237,40 @@ static void names_tell_the_format(void **state)
     assert_false(dt_gguf_file_is_named("m"));
 }
 
+static void contents_tell_the_format_of_other_names(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+        bool is_gguf;
+    } cases[] = {{BYTES("GGUF" U32("\3")), true},
+                 {BYTES("GGUF"), true},
+                 {BYTES("GGU"), false},
+                 {BYTES("GGML" U32("\3")), false},
+                 {BYTES(""), false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_bytes("model", cases[i].bytes, cases[i].size);
+        assert_int_equal(dt_gguf_file_is_named("model"), cases[i].is_gguf);
+    }
+    assert_false(dt_gguf_file_is_named(".")); /* a directory of a model */
+}
+
+/* It is opened later, with an error that names it. */
+static void a_file_that_cannot_be_opened_has_no_format(void **state)
+{
+    struct rlimit limit, none;
+    (void)state;
+    write_bytes("model", BYTES("GGUF" U32("\3")));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    bool is_gguf = dt_gguf_file_is_named("model");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_false(is_gguf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +279,8 @@ int main(void)
         cmocka_unit_test(what_cannot_be_opened_is_named),
         cmocka_unit_test(values_have_their_kind),
         cmocka_unit_test(names_tell_the_format),
+        cmocka_unit_test(contents_tell_the_format_of_other_names),
+        cmocka_unit_test(a_file_that_cannot_be_opened_has_no_format),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }

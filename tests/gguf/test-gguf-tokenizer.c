@@ -264,6 +264,7 @@ static const struct {
     {BYTES TOKENS K "eos_token_id=i32:-2", "t.gguf: tokenizer.ggml.eos_token_id is not a token"},
     {BYTES TOKENS K "eos_token_id=f32:0", "t.gguf: tokenizer.ggml.eos_token_id must be an integer"},
     {K "model=str:gpt2 " K "pre=u32:1 " TOKENS, "t.gguf: tokenizer.ggml.pre must be a string"},
+    {BYTES TOKENS "general.name=u32:1", "t.gguf: general.name must be a string"},
     {K "model=str:gpt2 " K "pre=str:gpt-2 " TOKENS, "t.gguf: tokenizer: tokenizer.ggml.merges is missing"},
     {K "model=str:gpt2 " K "pre=str:gpt-2 " K "merges=f32[]:1 " TOKENS, "t.gguf: tokenizer.ggml.merges must be an array of strings"},
     {K "model=str:gpt2 " K "pre=str:0123456789012345678901234567890123456789012345678901234567890123xyz " TOKENS,
