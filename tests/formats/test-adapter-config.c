@@ -140,6 +140,30 @@ static void the_base_model_is_there_and_no_adapter(void **state)
     find_base(DT_EFORMAT, config_path);
 }
 
+/* peft may write its files beside those of a model. */
+static void a_directory_is_a_model_or_an_adapter(void **state)
+{
+    static const char model[] = "both/model.safetensors";
+    static const char weights[] = "both/" DT_ADAPTER_WEIGHTS_FILE;
+    (void)state;
+    assert_int_equal(dt_adapter_probe("both", &err), 0);
+    assert_int_equal(dt_file_make_directories("both", &err), 0);
+    assert_int_equal(dt_adapter_probe("both", &err), 0);
+    write_text("both/" DT_ADAPTER_CONFIG_FILE, CONFIG);
+    assert_int_equal(dt_adapter_probe("both", &err), 1);
+    write_text(weights, "");
+    assert_int_equal(dt_adapter_probe("both", &err), 1);
+    write_text(model, "");
+    assert_int_equal(dt_adapter_probe("both", &err), DT_EINVALID);
+    assert_non_null(strstr(err.text, "both: has a model and an adapter, and it is not clear"));
+    remove(weights);
+    assert_int_equal(dt_adapter_probe("both", &err), 0); /* the model */
+    assert_int_equal(symlink("nothing", weights), 0);
+    assert_int_equal(dt_adapter_probe("both", &err), DT_EIO);
+    assert_non_null(strstr(err.text, weights));
+    assert_int_equal(dt_file_remove_tree("both", &err), 0);
+}
+
 static void another_base_model_is_refused_by_its_hash(void **state)
 {
     static const char path[] = "a/" DT_ADAPTER_BASE_FILE;
@@ -245,6 +269,7 @@ int main(void)
         cmocka_unit_test(members_are_read_or_refused),
         cmocka_unit_test(members_have_their_values),
         cmocka_unit_test(the_base_model_is_there_and_no_adapter),
+        cmocka_unit_test(a_directory_is_a_model_or_an_adapter),
         cmocka_unit_test(another_base_model_is_refused_by_its_hash),
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(each_part_of_an_adapter_is_needed_to_merge_it),
