@@ -257,6 +257,25 @@ static void tokens_outside_of_a_shard_are_refused(void **state)
     dt_shard_close(s);
 }
 
+/* Another program cuts the file short. */
+static void a_shard_that_shrinks_while_it_is_open_is_refused(void **state)
+{
+    static const struct recipe recipe = {0, {{3, 1, {3}}}, 1};
+    struct dt_shard *s;
+    uint32_t ids[3];
+    (void)state;
+    make(&recipe);
+    assert_int_equal(dt_shard_open(&s, path, &err), 0);
+    assert_int_equal(truncate(path, 20), 0);
+    for (int i = 0; i < 2; i++) { /* nothing of it stays in the cache */
+        check(0, "after it shrank", dt_shard_tokens(s, 0, 3, ids, &err),
+              "crafted.dts: frame 1 at byte ");
+        assert_non_null(strstr(err.text, ": unexpected end: the file is truncated"));
+        assert_int_equal(err.code, DT_EFORMAT);
+    }
+    dt_shard_close(s);
+}
+
 /* Ends of shards: what a seek table says of its size. */
 static void shards_that_break_off_are_refused(void **state)
 {
@@ -313,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_that_contradict_themselves_are_refused),
         cmocka_unit_test(tokens_outside_of_a_shard_are_refused),
+        cmocka_unit_test(a_shard_that_shrinks_while_it_is_open_is_refused),
         cmocka_unit_test(shards_that_break_off_are_refused),
         cmocka_unit_test(headers_that_contradict_themselves_are_refused),
     };

@@ -196,6 +196,19 @@ static void records_pass_through(void **state)
     dt_buffer_release(&one);
 }
 
+static void another_tokenizer_is_refused_by_its_fingerprint(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_shard_check_tokenizer(&plain, "one.dts", 5, "t.json", &err), 0);
+    assert_int_equal(dt_shard_check_tokenizer(&plain, "one.dts", 0xab, "t.json", &err),
+                     DT_EINVALID);
+    assert_string_equal(err.text, "one.dts: was made with another tokenizer (0000000000000005, but "
+                                  "'t.json' is 00000000000000ab): use the one that made it, or "
+                                  "tokenize its text again");
+    assert_int_equal(dt_shard_check_tokenizer(&plain, "one.dts", 6, NULL, &err), DT_EINVALID);
+    assert_non_null(strstr(err.text, "but that of the input is 0000000000000006)"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +217,7 @@ int main(void)
         cmocka_unit_test(streams_are_whole_and_in_order),
         cmocka_unit_test(frames_are_read_whole),
         cmocka_unit_test(records_pass_through),
+        cmocka_unit_test(another_tokenizer_is_refused_by_its_fingerprint),
     };
     return cmocka_run_group_tests(tests, enter_scratch, leave_scratch);
 }
