@@ -29,6 +29,9 @@ static const char whole[] =
     "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[" step "],"                   \
     "\"special_tokens\":{\"<s>\":{\"ids\":[" id "]}}}"
 #define STEPS(steps) "\"post_processor\":{\"type\":\"Sequence\",\"processors\":" steps "}"
+#define TEXT         "{\"Sequence\":{\"id\":\"A\"}}"
+#define BOS          "{\"SpecialToken\":{\"id\":\"<s>\"}}"
+#define AROUND       "{\"type\":\"RobertaProcessing\",\"sep\":[\"b\",1],\"cls\":[\"a\",0]}"
 #define FLAG(name)   "member \"" name "\" is not true or false"
 
 static const struct change cases[] = {
@@ -39,6 +42,10 @@ static const struct change cases[] = {
     {"\"byte_fallback\":false", "\"byte_fallback\":\"no\"", FLAG("byte_fallback")},
     {"\"byte_fallback\":false", "\"fuse_unk\":0", FLAG("fuse_unk")},
     {"\"byte_fallback\":false", "\"ignore_merges\":[]", FLAG("ignore_merges")},
+    {"\"byte_fallback\":false", "\"byte_fallback\":true,\"end_of_word_suffix\":\"</w>\"",
+     "\"byte_fallback\" is not supported with affixes"},
+    {"\"byte_fallback\":false", "\"byte_fallback\":true,\"continuing_subword_prefix\":\"##\"",
+     "\"byte_fallback\" is not supported with affixes"},
     {"\"dropout\":null", "\"dropout\":0.1", "\"dropout\": 0.1 is not supported"},
     {"\"dropout\":null", "\"dropout\":true", "\"dropout\": true is not supported"},
     {"\"dropout\":null", "\"dropout\":\"x\"", "\"dropout\": x is not supported"},
@@ -95,6 +102,12 @@ static const struct change cases[] = {
     {"\"post_processor\":null",
      TEMPLATE("{\"SpecialToken\":{\"id\":\"<s>\"}}", "0,0,0,0,0,0,0,0,0"),
      "post_processor: id 0 is not in the vocabulary, or exceeds 8 ids on one side"},
+    {"\"post_processor\":null", TEMPLATE(TEXT "," BOS "," TEXT, "0"),
+     "post_processor: a template has the text more than once"},
+    {"\"post_processor\":null", TEMPLATE(BOS, "0"), "post_processor: a template lacks the text"},
+    {"\"post_processor\":null", TEMPLATE("", "0"), "post_processor: a template lacks the text"},
+    {"\"post_processor\":null", STEPS("[" AROUND "," AROUND "]"),
+     "post_processor: more than one step adds tokens"},
     {"\"post_processor\":null", STEPS("5"), "member \"processors\" is not an array"},
     {"\"post_processor\":null", STEPS("[{\"type\":\"Nope\"}]"),
      "post_processor Nope is not supported"},
@@ -138,8 +151,6 @@ static const struct change cases[] = {
     {"\"a b\"", "\"b c\"", ""},
 };
 
-#define AROUND "{\"type\":\"RobertaProcessing\",\"sep\":[\"b\",1],\"cls\":[\"a\",0]}"
-
 static int load(struct dt_tokenizer **t, const char *from, const char *to, struct dt_error *err)
 {
     write_changed(PATH, whole, from, to);
@@ -175,12 +186,38 @@ static void flags_may_be_null_or_missing(void **state)
         {"\"dropout\":null", "\"end_of_word_suffix\":\"\""},
         {"\"a b\"", "[\"a\",\"b\"]"},
         {"\"post_processor\":null", STEPS("[{\"type\":\"ByteLevel\"}," AROUND "]")},
+        {"\"special\":true", "\"special\":true,\"rstrip\":true"},
         {"\"type\":\"BPE\",", ""}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct dt_tokenizer *t;
         struct dt_error err;
         if (load(&t, others[i][0], others[i][1], &err) < 0)
             fail_msg("%s", err.text);
+        dt_tokenizer_free(t);
+    }
+}
+
+/* Their ids are 0, 1 ... in order. */
+static void the_tokens_around_a_text_are_read(void **state)
+{
+    static const struct {
+        const char *post;
+        size_t before, after;
+    } rows[] = {{STEPS("[" AROUND ",{\"type\":\"ByteLevel\"}]"), 1, 1},
+                {TEMPLATE(BOS "," TEXT, "0,1"), 2, 0},
+                {TEMPLATE(TEXT "," BOS, "0,1,2"), 0, 3}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct dt_tokenizer *t;
+        struct dt_error err;
+        if (load(&t, "\"post_processor\":null", rows[i].post, &err) < 0)
+            fail_msg("%s", err.text);
+        assert_int_equal(t->before.count, rows[i].before);
+        assert_int_equal(t->after.count, rows[i].after);
+        for (uint32_t k = 0; k < rows[i].before; k++)
+            assert_int_equal(t->before.data[k], k);
+        for (uint32_t k = 0; k < rows[i].after; k++)
+            assert_int_equal(t->after.data[k], rows[i].before + k);
         dt_tokenizer_free(t);
     }
 }
@@ -405,6 +442,7 @@ int main(void)
         cmocka_unit_test(malformed_unigrams_are_refused),
         cmocka_unit_test(scores_are_read_whatever_their_exponent),
         cmocka_unit_test(flags_may_be_null_or_missing),
+        cmocka_unit_test(the_tokens_around_a_text_are_read),
         cmocka_unit_test(each_kind_is_read_or_refused),
         cmocka_unit_test(bytes_of_unigram_are_tokens),
         cmocka_unit_test(mistrals_tokens_with_another_pattern_are_refused),
