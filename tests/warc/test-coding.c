@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -203,6 +204,23 @@ static void long_bodies_are_decoded_up_to_the_limit(void **state)
     dt_buffer_release(&data);
 }
 
+/* More than zlib takes at once: members of gzip, then zeros, which are not read. */
+static void a_body_of_more_than_1_gib_is_decoded(void **state)
+{
+    const size_t size = ((size_t)1 << 30) + 4096;
+    struct dt_buffer data = DT_BUFFER_EMPTY;
+    (void)state;
+    add_compressed(&data, 31, "one ");
+    add_compressed(&data, 31, "two");
+    char *large = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_true(large != MAP_FAILED);
+    memcpy(large, data.data, data.size);
+    expect("gzip", &(const struct dt_buffer){large, size, 0}, 99, DT_WARC_BODY_DECODED, "one two");
+    munmap(large, size);
+    dt_buffer_release(&data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +232,7 @@ int main(void)
         cmocka_unit_test(frames_of_zstd_are_joined),
         cmocka_unit_test(a_block_larger_than_the_room_is_decoded),
         cmocka_unit_test(damaged_bodies_are_named),
+        cmocka_unit_test(a_body_of_more_than_1_gib_is_decoded),
     };
     return cmocka_run_group_tests(tests, NULL, release);
 }
