@@ -88,6 +88,29 @@ static void a_branch_keeps_what_tensors_mean(void **state)
 }
 
 /* The error begins with the path of the file. */
+/* What the user can do about it. */
+static void a_refusal_has_a_hint(void **state)
+{
+    check *resume = dt_checkpoint_check_resume, *branch = dt_checkpoint_check_branch;
+    (void)state;
+    expect(resume, "", "model.vocab_size=100", "model.vocab_size=200",
+           "model.vocab_size: 100, which cannot change to 200 on a resume: unless it is set, it is "
+           "that of the data's tokenizer");
+    expect(branch, "", "model.vocab_size=100", "model.vocab_size=200",
+           "model.vocab_size: 100, which cannot change to 200 in a branch: unless it is set, it");
+    expect(resume, "", "", "branch.step=7",
+           "branch.step: 0, which cannot change to 7 on a resume: a branch begins in a directory "
+           "without a run, so name another one");
+    expect(resume, "", "training.seed=1", "training.seed=2",
+           "on a resume; a branch can change it (--branch-from)");
+    expect(resume, "", "model.num_layers=2", "model.num_layers=3", "to 3 on a resume");
+    assert_null(strstr(err.text, "--branch-from"));
+    expect(branch, "distributed.compress=powersgd", "distributed.pp=1", "distributed.pp=2",
+           "distributed.pp: 1, which cannot change to 2 in a branch");
+    expect(branch, "distributed.compress=powersgd", "training.seed=1", "training.seed=2", NULL);
+    expect(branch, "", "distributed.pp=1", "distributed.pp=2", NULL);
+}
+
 static void malformed_settings_are_refused(void **state)
 {
     const struct dt_settings now = with("", "");
@@ -128,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_resume_changes_only_free_settings),
         cmocka_unit_test(a_branch_keeps_what_tensors_mean),
+        cmocka_unit_test(a_refusal_has_a_hint),
         cmocka_unit_test(malformed_settings_are_refused),
         cmocka_unit_test(changes_are_listed_without_names_of_places),
     };

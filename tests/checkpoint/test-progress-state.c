@@ -128,10 +128,41 @@ static void all_that_is_written_is_read(void **state)
     assert_int_equal(progress.losses.updates, 7);
 }
 
+/* A scale of 1 counts its updates until it grows. */
+static void a_loss_scale_is_kept_with_its_updates(void **state)
+{
+    static const struct {
+        double factor;
+        long updates;
+        bool written;
+    } rows[] = {{1, 0, false}, {1, 5, true}, {2, 0, true}, {2, 5, true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct dt_progress_state s = {.step = 9};
+        struct dt_buffer text = DT_BUFFER_EMPTY;
+        char *file;
+        size_t size;
+        s.loss_scale.factor = rows[i].factor;
+        s.loss_scale.updates = rows[i].updates;
+        assert_int_equal(dt_progress_state_write(&s, data, 7, PATH, &err), 0);
+        assert_int_equal(dt_file_read(PATH, 1 << 20, &file, &size, &err), 0);
+        dt_buffer_append(&text, file, size);
+        dt_buffer_add_string(&text, "");
+        assert_int_equal(strstr(text.data, "loss_scale") != NULL, rows[i].written);
+        progress = (struct dt_progress_state){.loss_scale.factor = 1};
+        assert_int_equal(dt_progress_state_read(&progress, &data, PATH, &err), 0);
+        assert_true(progress.loss_scale.factor == rows[i].factor);
+        assert_int_equal(progress.loss_scale.updates, rows[i].updates);
+        dt_buffer_release(&text);
+        free(file);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_that_is_written_is_read),
+        cmocka_unit_test(a_loss_scale_is_kept_with_its_updates),
         cmocka_unit_test(each_malformed_state_is_refused),
         cmocka_unit_test(best_steps_have_a_limit),
         cmocka_unit_test(members_are_read),
