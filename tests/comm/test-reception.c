@@ -374,6 +374,25 @@ static void a_connection_waits_for_a_descriptor(void **state)
     dt_reception_close(&reception);
 }
 
+/* Half of the capacity at a time, so that calls are read in between. */
+static void a_crowd_is_accepted_in_parts(void **state)
+{
+    int crowd[DT_RECEPTION_MOST / 2 + 1];
+    const int count = (int)(sizeof crowd / sizeof *crowd);
+    (void)state;
+    dt_reception_allow(count); /* sockets of both ends */
+    open_reception();
+    for (int i = 0; i < count; i++)
+        crowd[i] = stranger();
+    dt_reception_accept(&reception);
+    assert_int_equal(reception.count, count - 1);
+    dt_reception_accept(&reception);
+    assert_int_equal(reception.count, count);
+    for (int i = 0; i < count; i++)
+        close(crowd[i]);
+    dt_reception_close(&reception);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, reset)
@@ -389,6 +408,7 @@ int main(void)
         TEST(a_place_that_is_taken_is_not_listened_at),
         TEST(a_pending_connection_makes_room_for_a_new_one),
         TEST(a_connection_waits_for_a_descriptor),
+        TEST(a_crowd_is_accepted_in_parts),
     };
     return cmocka_run_group_tests(tests, load, NULL);
 }
