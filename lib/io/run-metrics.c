@@ -24,15 +24,19 @@ static bool get_number(struct json_object *line, const char *name, double *value
 
 #define MOST 1e300 /* means and axes of larger numbers overflow */
 
-/* A loss, present in the line; one that is NaN, infinite, huge or null is counted instead. */
+/* Whether the line has the member; *loss is NAN unless it is finite. One that is NaN, infinite,
+ * huge or null is counted. */
 static bool get_loss(struct dt_run_metrics *m, struct dt_curve *curve, struct json_object *line,
                      const char *name, double *loss)
 {
-    bool there = json_object_object_get_ex(line, name, NULL), finite = get_number(line, name, loss);
-    finite = finite && fabs(*loss) <= MOST;
-    m->not_finite += there && !finite;
-    curve->lost = there ? !finite : curve->lost;
-    return finite;
+    *loss = NAN;
+    if (name == NULL || !json_object_object_get_ex(line, name, NULL))
+        return false;
+    if (!get_number(line, name, loss) || fabs(*loss) > MOST)
+        *loss = NAN;
+    curve->lost = isnan(*loss);
+    m->not_finite += curve->lost;
+    return true;
 }
 
 static void drop_from(struct dt_curve *curve, double step, bool after)
@@ -42,9 +46,13 @@ static void drop_from(struct dt_curve *curve, double step, bool after)
         curve->count--;
 }
 
-static void add_point(struct dt_curve *curve, struct dt_metric point)
+/* Replaces what an earlier part of the run has of this step and later ones. */
+static void add_point(struct dt_curve *curve, struct dt_metric point, double loss)
 {
     drop_from(curve, point.step, false);
+    if (isnan(loss))
+        return;
+    point.loss = loss;
     DT_GROW(curve->items, curve->count, curve->capacity);
     curve->items[curve->count++] = point;
 }
@@ -71,26 +79,26 @@ static int add_line(void *context, struct json_object *line, const char *subject
         free(m->name);
         m->name = dt_strdup(dt_json_text(run));
     }
-    double train, valid = NAN;
-    const size_t not_finite = m->not_finite;
+    double train, valid;
     bool is_step = json_object_object_get_ex(line, LOSS, NULL);
-    bool trains = r->train && get_loss(m, &m->train, line, r->train, &train);
-    bool validates = r->valid && get_loss(m, &m->valid, line, r->valid, &valid);
-    if (trains || validates)
+    bool trains = get_loss(m, &m->train, line, r->train, &train);
+    bool validates = get_loss(m, &m->valid, line, r->valid, &valid);
+    if (!isnan(train) || !isnan(valid))
         DT_TRY(dt_json_get_real(line, "step", subject, &point.step, err));
-    else if (!(is_step || m->not_finite > not_finite) || !get_number(line, "step", &point.step))
+    else if (!(is_step || trains || validates) || !get_number(line, "step", &point.step))
         return 0;
     get_number(line, "tokens", &point.tokens);
     get_number(line, "time", &point.time);
     point.loss = train;
     m->last = point;
-    if (is_step)
-        drop_from(&m->valid, point.step, true); /* of a run that was resumed before it */
+    if (is_step) { /* of a run that was resumed before it */
+        drop_from(&m->train, point.step, true);
+        drop_from(&m->valid, point.step, true);
+    }
     if (trains)
-        add_point(&m->train, point);
-    point.loss = valid;
+        add_point(&m->train, point, train);
     if (validates)
-        add_point(&m->valid, point);
+        add_point(&m->valid, point, valid);
     return 0;
 }
 

@@ -83,6 +83,27 @@ static void a_resumed_run_replaces_the_steps_it_repeats(void **state)
     dt_run_metrics_release(&m);
 }
 
+static void a_repeated_step_without_a_finite_number_has_no_point(void **state)
+{
+    (void)state;
+    struct dt_run_metrics m;
+    struct dt_error err;
+    static const char text[] = "{\"step\":1,\"loss\":5,\"x\":1}\n{\"step\":2,\"loss\":4,\"x\":1}\n"
+                               "{\"step\":2,\"val_loss\":4}\n{\"step\":3,\"loss\":3,\"x\":1}\n"
+                               "{\"step\":2,\"loss\":null}\n{\"step\":2,\"val_loss\":null}\n"
+                               "{\"step\":3,\"loss\":null}\n{\"step\":4,\"loss\":6}\n";
+    assert_int_equal(read_text(text, &m, &err), 0);
+    assert_int_equal(m.train.count, 2);
+    assert_float_equal(m.train.items[0].step, 1, 0);
+    assert_float_equal(m.train.items[1].step, 4, 0);
+    assert_int_equal(m.valid.count, 0);
+    assert_int_equal(m.not_finite, 3);
+    dt_run_metrics_release(&m);
+    assert_int_equal(dt_run_metrics_read_member(&m, "tale", "x", &err), 0);
+    assert_int_equal(m.train.count, 2); /* no later line has the x of step 2 */
+    dt_run_metrics_release(&m);
+}
+
 static void a_further_validation_is_replaced_as_that_of_the_loss_is(void **state)
 {
     (void)state;
@@ -141,6 +162,7 @@ int main(void)
         cmocka_unit_test(losses_are_read_and_the_rest_is_ignored),
         cmocka_unit_test(the_last_line_counts_without_a_finite_loss),
         cmocka_unit_test(a_resumed_run_replaces_the_steps_it_repeats),
+        cmocka_unit_test(a_repeated_step_without_a_finite_number_has_no_point),
         cmocka_unit_test(a_further_validation_is_replaced_as_that_of_the_loss_is),
         cmocka_unit_test(broken_metrics_are_refused_with_their_line),
         cmocka_unit_test(a_missing_run_is_an_error),
