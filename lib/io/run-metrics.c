@@ -131,6 +131,7 @@ static int need_file(const char *file, const char *directory, struct dt_error *e
     return there < 0 ? there : dt_file_need_regular(file, err);
 }
 
+/* Members of the two curves; NULL: none. */
 static int read_curves(struct dt_run_metrics *m, const char *path, const char *train,
                        const char *valid, struct dt_error *err)
 {
@@ -141,12 +142,23 @@ static int read_curves(struct dt_run_metrics *m, const char *path, const char *t
     struct reading reading = {m, train, valid};
     int rc = directory ? need_file(file, path, err) : 0;
     rc = rc < 0 ? rc : dt_json_lines_read(file, add_line, &reading, err);
-    if (rc == 0 && m->train.count + m->valid.count == 0)
-        rc = dt_fail(err, DT_EFORMAT, "%s: holds no %s%s", file, m->not_finite > 0 ? "finite " : "",
-                     train ? train : valid);
     free(file);
     if (rc < 0)
         dt_run_metrics_release(m);
+    return rc;
+}
+
+static int need_points(struct dt_run_metrics *m, const char *path, const char *member,
+                       struct dt_error *err)
+{
+    if (m->train.count + m->valid.count > 0)
+        return 0;
+    bool directory = strcmp(path, "-") != 0 && dt_file_is_directory(path);
+    char *file = directory ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
+    int rc = dt_fail(err, DT_EFORMAT, "%s: holds no %s%s", file, m->not_finite > 0 ? "finite " : "",
+                     member);
+    free(file);
+    dt_run_metrics_release(m);
     return rc;
 }
 
@@ -155,12 +167,19 @@ bool dt_run_metrics_is_validation(const char *member)
     return strncmp(member, "val_", 4) == 0 || strcmp(member, "ema_val_loss") == 0;
 }
 
-int dt_run_metrics_read_member(struct dt_run_metrics *m, const char *path, const char *member,
+int dt_run_metrics_read_if_any(struct dt_run_metrics *m, const char *path, const char *member,
                                struct dt_error *err)
 {
     if (dt_run_metrics_is_validation(member))
         return read_curves(m, path, NULL, member, err);
     return read_curves(m, path, member, strcmp(member, LOSS) == 0 ? "val_loss" : NULL, err);
+}
+
+int dt_run_metrics_read_member(struct dt_run_metrics *m, const char *path, const char *member,
+                               struct dt_error *err)
+{
+    DT_TRY(dt_run_metrics_read_if_any(m, path, member, err));
+    return need_points(m, path, member, err);
 }
 
 int dt_run_metrics_read(struct dt_run_metrics *m, const char *path, struct dt_error *err)

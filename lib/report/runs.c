@@ -139,11 +139,8 @@ static int read_curves(const struct dt_reported *r, struct dt_reported_run *run,
                        struct dt_error *err)
 {
     run->curves = dt_alloc(r->curve_count, sizeof *run->curves);
-    for (size_t i = 0; i < r->curve_count; i++) {
-        int rc = dt_run_metrics_read_member(&run->curves[i], run->path, r->members[i], err);
-        if (rc < 0 && rc != DT_EFORMAT) /* the lines are fine, since they have losses */
-            return rc;
-    }
+    for (size_t i = 0; i < r->curve_count; i++)
+        DT_TRY(dt_run_metrics_read_if_any(&run->curves[i], run->path, r->members[i], err));
     return 0;
 }
 

@@ -130,6 +130,16 @@ Validation accuracy of ../x (fraction of tokens)." ]
     [[ "$output" == *'metrics.jsonl:1: more than 97 kinds of validation' ]]
 }
 
+@test "a further validation of no step is an error, as one of the loss is" {
+    mkdir run
+    for step in '' '"step":"x",' '"step":NaN,'; do
+        printf '{"step":1,"loss":4}\n{%s"val_loss_web":2}\n{"step":2,"val_loss_web":2}\n' "$step" >run/metrics.jsonl
+        run dt-plot report run
+        assert_one_line_error dt-plot
+        [[ "$output" == 'dt-plot: run/metrics.jsonl:2: member "step" is '* ]]
+    done
+}
+
 @test "texts of runs are text: no markup, no script, no command" {
     mkdir run
     printf '%s\n' '{"run":"<script>alert(1)</script>\u001b[2J`touch pwned`"}' \
