@@ -106,6 +106,13 @@ static void add_member(struct dt_reported *r, const char *name)
     r->members[r->curve_count++] = dt_strdup(name);
 }
 
+/* A number, or null, which stands for one that is not finite. */
+static bool is_number(struct json_object *value)
+{
+    return value == NULL || json_object_is_type(value, json_type_int) ||
+           json_object_is_type(value, json_type_double);
+}
+
 /* Adds the validations of a line beside that of the loss. */
 static int add_validations(void *context, struct json_object *line, const char *subject,
                            struct dt_error *err)
@@ -113,9 +120,8 @@ static int add_validations(void *context, struct json_object *line, const char *
     struct dt_reported *r = context;
     json_object_object_foreach(line, name, value)
     {
-        (void)value;
-        if (!dt_run_metrics_is_validation(name) || strcmp(name, "val_loss") == 0 ||
-            is_curve(r, name))
+        if (!is_number(value) || !dt_run_metrics_is_validation(name) ||
+            strcmp(name, "val_loss") == 0 || is_curve(r, name))
             continue;
         if (r->curve_count == MOST_CURVES)
             return dt_fail(err, DT_EINVALID, "%s: more than %d kinds of validation", subject,

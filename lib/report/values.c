@@ -63,6 +63,16 @@ static void add_value(struct values *all, struct value value)
     all->items[all->count++] = value;
 }
 
+/* The label of a member without its unit, which a name of no known meaning lacks. Owned by the
+ * caller. */
+static char *words_of(const char *member)
+{
+    char *label = dt_figure_label(member), *unit = strrchr(label, '(');
+    if (unit && strcmp(label, member) != 0)
+        unit[-1] = 0;
+    return label;
+}
+
 static struct values values_of(const struct dt_reported *r)
 {
     const size_t further = r->curve_count - DT_REPORTED_CURVES;
@@ -72,9 +82,8 @@ static struct values values_of(const struct dt_reported *r)
     add_value(&all, (struct value){"last training loss", last_training, -1, true});
     for (size_t i = 0; i < further; i++) {
         const int curve = (int)i + DT_REPORTED_CURVES;
-        char *label = dt_figure_label(r->members[curve]), *unit = strstr(label, " (");
-        all.names[i] =
-            dt_asprintf("last %.*s", (int)(unit ? unit - label : (ptrdiff_t)strlen(label)), label);
+        char *label = words_of(r->members[curve]);
+        all.names[i] = dt_asprintf("last %s", label);
         free(label);
         add_value(&all, (struct value){all.names[i], last_validation, curve, true});
     }
@@ -244,7 +253,13 @@ static const struct test *find_same(const struct test *tests, size_t index)
     return NULL;
 }
 
-/* Corrects the tests of outcomes of one configuration, except the first, its main one. By Holm's
+/* Whether a value is that of the main comparison, if the first pairs have it. */
+static bool is_main(const struct value *value)
+{
+    return value->curve < 0 && value->of != best_validation;
+}
+
+/* Corrects the tests of outcomes of one configuration, except its main one, the first. By Holm's
  * method, tests that are decided do not count for the others. */
 static void correct(struct test *tests, size_t count)
 {
@@ -252,7 +267,8 @@ static void correct(struct test *tests, size_t count)
     size_t *which = dt_alloc(count + 1, sizeof *which), family = 0, undecided = 0;
     for (size_t i = 0; i < count; i++) {
         tests[i].same = find_same(tests, i);
-        if (i > 0 && tests[i].value->is_outcome && tests[i].same == NULL)
+        if ((i > 0 || !is_main(tests[i].value)) && tests[i].value->is_outcome &&
+            tests[i].same == NULL)
             which[family++] = i;
     }
     for (size_t k = 0; k < family; k++)

@@ -130,6 +130,13 @@ Validation accuracy of ../x (fraction of tokens)." ]
     [[ "$output" == *'metrics.jsonl:1: more than 97 kinds of validation' ]]
 }
 
+@test "names of validations keep their parentheses, and only numbers are validations" {
+    mkdir run
+    printf '{"step":%d,"loss":4,"val_loss_web (%s)":2,"val_(x)":1,"val_note":"text","val_loss_never":null}\n' 1 a 2 b >run/metrics.jsonl
+    dt-plot report run >page
+    grep -E '^\| configuration' page | tail -n 1 | grep -qF '| last validation loss of web (a) | last val\_(x) | last validation loss of never | last validation loss of web (b) | tokens per second |'
+}
+
 @test "a further validation of no step is an error, as one of the loss is" {
     mkdir run
     for step in '' '"step":"x",' '"step":NaN,'; do
