@@ -309,6 +309,15 @@ static bool is_smoothed(const struct dt_plot *plot, const struct dt_run_metrics 
     return is_noisy(plot->member) && !is_mean(plot, index) && dt_curve_reach(run->train.count) > 0;
 }
 
+/* Of a report, a run may be empty, so that the others keep their colours. */
+static int count_drawn(const struct dt_run_metrics *runs, int count)
+{
+    int drawn = 0;
+    for (int r = 0; r < count; r++)
+        drawn += runs[r].train.count + runs[r].valid.count > 0;
+    return drawn;
+}
+
 static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
                          const struct axis *axis, const struct dt_run_metrics *runs, int count)
 {
@@ -317,7 +326,8 @@ static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
     find_range(runs, count, &lowest, &highest);
     dt_figure_set_label(script, "y_label", plot->member ? plot->member : "loss");
     dt_buffer_printf(script, "of_loss = %d\nlog_x = %d\nlog_y = %d\nruns = %d\nkeyed = %d\n",
-                     plot->member == NULL, plot->log_x, plot->log_y, count, count <= DT_MOST_NAMED);
+                     plot->member == NULL, plot->log_x, plot->log_y, count,
+                     count_drawn(runs, count) <= DT_MOST_NAMED);
     if (plot->log_y)
         dt_buffer_printf(script, "lowest = %.9g\nhighest = %.9g\n", lowest, highest);
     const char **names = dt_alloc((size_t)count, sizeof *names);
@@ -341,10 +351,7 @@ int dt_plot_loss(const struct dt_plot *plot, const struct dt_run_metrics *runs, 
 {
     struct axis axis;
     struct dt_buffer script = DT_BUFFER_EMPTY;
-    size_t points = 0;
-    for (int r = 0; r < count; r++)
-        points += runs[r].train.count + runs[r].valid.count;
-    if (points == 0)
+    if (count_drawn(runs, count) == 0)
         return dt_fail(err, DT_EINVALID, "nothing to draw: no point is above 0");
     DT_TRY(choose_axis(&axis, plot->x, runs, count, err));
     add_settings(&script, plot, &axis, runs, count);

@@ -26,27 +26,60 @@ static const struct dt_run_metrics *metrics_of(const struct dt_reported_run *run
     return curve < 0 ? &run->loss : &run->curves[curve];
 }
 
-/* A mean with its interval of each configuration whose runs all have the curve. Returns their
- * number. left_out: steps that the axes cannot show. */
-static int average(const struct dt_reported *r, const struct dt_plot *plot, int curve,
-                   struct dt_run_metrics *means, struct dt_band *bands, size_t *left_out)
+/* The curves of a figure: a mean with its interval of each configuration, and what is not drawn. */
+struct means {
+    struct dt_run_metrics *runs;
+    struct dt_band *bands;
+    int drawn;               /* configurations with points; the others have empty curves */
+    size_t left_out;         /* steps that the axes cannot show */
+    struct dt_buffer absent; /* names of those that have the number, but no step of all runs */
+};
+
+static bool is_empty(const struct dt_run_metrics *m)
+{
+    return m->train.count + m->valid.count == 0;
+}
+
+static bool have_any(const struct dt_run_metrics *const *runs, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!is_empty(runs[i]))
+            return true;
+    return false;
+}
+
+/* All configurations keep their places, so that each has one colour in all figures. */
+static struct means average(const struct dt_reported *r, const struct dt_plot *plot, int curve)
 {
     const struct dt_run_metrics **runs = dt_alloc((size_t)r->count, sizeof *runs);
-    int used = 0;
+    const size_t count = (size_t)r->configuration_count;
+    struct means means = {.absent = DT_BUFFER_EMPTY};
+    means.runs = dt_alloc(count, sizeof *means.runs);
+    means.bands = dt_alloc(count, sizeof *means.bands);
     for (int c = 0; c < r->configuration_count; c++) {
         const struct dt_configuration *k = &r->configurations[c];
+        size_t hidden;
         for (int i = 0; i < k->count; i++)
             runs[i] = metrics_of(&r->runs[k->runs[i]], curve);
-        *left_out += dt_plot_average(plot, runs, k->count, k->label, &means[used], &bands[used]);
-        if (means[used].train.count + means[used].valid.count > 0) {
-            used++;
-            continue;
-        }
-        dt_run_metrics_release(&means[used]);
-        dt_band_release(&bands[used]);
+        hidden = dt_plot_average(plot, runs, k->count, k->label, &means.runs[c], &means.bands[c]);
+        means.left_out += hidden;
+        means.drawn += !is_empty(&means.runs[c]);
+        if (is_empty(&means.runs[c]) && hidden == 0 && have_any(runs, k->count))
+            dt_buffer_printf(&means.absent, "%s%s", means.absent.size > 0 ? "; " : "", k->label);
     }
     free(runs);
-    return used;
+    return means;
+}
+
+static void release_means(struct means *means, int count)
+{
+    for (int c = 0; c < count; c++) {
+        dt_run_metrics_release(&means->runs[c]);
+        dt_band_release(&means->bands[c]);
+    }
+    free(means->runs);
+    free(means->bands);
+    dt_buffer_release(&means->absent);
 }
 
 static int draw(struct dt_page *page, const struct dt_plot *plot, const struct figure *figure,
@@ -60,12 +93,15 @@ static int draw(struct dt_page *page, const struct dt_plot *plot, const struct f
     return rc;
 }
 
-static void add_notes(struct dt_page *page, size_t left_out, int count)
+static void add_notes(struct dt_page *page, const struct means *means)
 {
-    if (left_out > 0)
+    if (means->left_out > 0)
         dt_page_paragraph(page, "%zu steps are not drawn: not above 0, on a logarithmic axis.",
-                          left_out);
-    if (count > DT_MOST_NAMED)
+                          means->left_out);
+    if (means->absent.size > 0)
+        dt_page_paragraph(page, "Not drawn, since no step has this number in all runs: %s.",
+                          means->absent.data);
+    if (means->drawn > DT_MOST_NAMED)
         dt_page_paragraph(page, "More than %d configurations are drawn without their names.",
                           DT_MOST_NAMED);
 }
@@ -74,29 +110,20 @@ static int add_curve(struct dt_page *page, const struct dt_reported *r,
                      const struct dt_report_options *o, const struct figure *figure,
                      struct dt_error *err)
 {
-    const size_t most = (size_t)r->configuration_count;
-    struct dt_run_metrics *means = dt_alloc(most, sizeof *means);
-    struct dt_band *bands = dt_alloc(most, sizeof *bands);
     const bool loss = figure->curve < 0;
-    const struct dt_plot plot = {.format = dt_page_figure_format(page),
-                                 .x = o->x,
-                                 .log_x = o->log_x && loss,
-                                 .log_y = o->log_y && loss,
-                                 .floor = loss ? o->floor : NAN,
-                                 .member = loss ? NULL : r->members[figure->curve],
-                                 .bands = bands};
-    size_t left_out = 0;
-    int count = average(r, &plot, figure->curve, means, bands, &left_out), rc = 0;
-    if (count > 0)
-        rc = draw(page, &plot, figure, means, count, err);
+    struct dt_plot plot = {.format = dt_page_figure_format(page),
+                           .x = o->x,
+                           .log_x = o->log_x && loss,
+                           .log_y = o->log_y && loss,
+                           .floor = loss ? o->floor : NAN,
+                           .member = loss ? NULL : r->members[figure->curve]};
+    struct means means = average(r, &plot, figure->curve);
+    plot.bands = means.bands;
+    int rc =
+        means.drawn > 0 ? draw(page, &plot, figure, means.runs, r->configuration_count, err) : 0;
     if (rc == 0)
-        add_notes(page, left_out, count);
-    for (int i = 0; i < count; i++) {
-        dt_run_metrics_release(&means[i]);
-        dt_band_release(&bands[i]);
-    }
-    free(means);
-    free(bands);
+        add_notes(page, &means);
+    release_means(&means, r->configuration_count);
     return rc;
 }
 

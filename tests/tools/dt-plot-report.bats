@@ -130,6 +130,26 @@ Validation accuracy of ../x (fraction of tokens)." ]
     [[ "$output" == *'metrics.jsonl:1: more than 97 kinds of validation' ]]
 }
 
+@test "a configuration has one colour and its name in all figures, also of numbers that others lack" {
+    mkdir none some
+    printf '{"step":%d,"loss":4}\n{"step":%d,"val_loss":3}\n' 1 1 2 2 >none/metrics.jsonl
+    sed 's/"val_loss":3/&,"val_loss_web":2/' none/metrics.jsonl >some/metrics.jsonl
+    dt-plot report none some -o a.md
+    grep -q '>B: some<' a-validation-1.svg
+    refute grep -q '>A: none<' a-validation-1.svg
+    refute grep -qi 'rgb( *0, *114, *178)\|0072b2' a-validation-1.svg # the colour of A
+    refute grep -q '^Not drawn' a.md
+}
+
+@test "a number that some runs of a configuration lack is said not to be drawn" {
+    make_runs
+    sed -i '/val_loss/s/}$/,"val_loss_web":3}/' run-1-[12]/metrics.jsonl run-2-1/metrics.jsonl
+    dt-plot report run-1-1 run-1-2 run-2-1 run-2-2 -o a.md
+    grep -qxF 'Not drawn, since no step has this number in all runs: B: num\_layers=2.' a.md ||
+        grep -qxF 'Not drawn, since no step has this number in all runs: B: num_layers=2.' a.md
+    grep -q '>A: num_layers=1<' a-validation-1.svg
+}
+
 @test "names of validations keep their parentheses, and only numbers are validations" {
     mkdir run
     printf '{"step":%d,"loss":4,"val_loss_web (%s)":2,"val_(x)":1,"val_note":"text","val_loss_never":null}\n' 1 a 2 b >run/metrics.jsonl
