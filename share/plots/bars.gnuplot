@@ -6,8 +6,8 @@ power = most < 1e5 ? 0 : int(floor(log10(most) / 3))
 power = power > 4 ? 4 : power
 unit = 1000.0**power
 array unit_name[5] = ["", " (thousands)", " (millions)", " (billions)", " (10^12)"]
-set ylabel y_label . unit_name[power + 1] . (base > 0 ? ", log scale" : "")
-if (note ne "") { set xlabel note }
+set ylabel along(y_label . unit_name[power + 1] . (base > 0 ? ", log scale" : ""))
+if (note ne "") { set xlabel lines_of(note, across) }
 set yrange [0:*]
 if (base > 0) {
     set logscale y
@@ -23,6 +23,15 @@ set format y "%.10g"
 set style fill solid 0.9 noborder
 set xtics scale 0
 set xtics ()
+# Labels at 30 degrees need two lines' room each, upright ones a line's; more have smaller type, and
+# so have upright ones that would take half of the height. What is longer loses its middle.
+upright = groups > 0.29 * across
+fits = int(across / 3) # characters of an upright label
+do for [g=1:groups] {
+    if (strlen(group[g]) > 2 * fits && strstrt(group[g], "%") == 0) {
+        group[g] = group[g][1:fits] . "..." . group[g][strlen(group[g]) - fits + 4:*]
+    }
+}
 longest = 0
 # "A: B" has two lines.
 colon(g) = strstrt(group[g], ": ")
@@ -34,16 +43,27 @@ do for [g=1:groups] {
     longest = strlen(first(g)) > longest ? strlen(first(g)) : longest
     longest = strlen(second(g)) > longest ? strlen(second(g)) : longest
 }
-# Labels at 30 degrees need two lines' room each, upright ones a line's; more have smaller type.
-upright = groups > 28
 type_size = format eq "svg" ? 14 : format eq "png" ? 13 : 9
 if (upright) {
-    label_font = sprintf(",%.3g", type_size * (groups > 50 ? 50.0 / groups : 1))
+    tallest = 0
+    do for [g=1:groups] { tallest = strlen(group[g]) > tallest ? strlen(group[g]) : tallest }
+    wide = groups > 0.52 * across ? 0.52 * across / groups : 1
+    tall = tallest > fits ? 1.0 * fits / tallest : 1
+    smaller = wide < tall ? wide : tall
+    label_font = sprintf(",%.3g", type_size * smaller)
     set xtics rotate by 90 right font label_font
     set xtics ()
     do for [g=1:groups] { set xtics add (group[g] g - 1) }
+    # gnuplot makes room for labels of the plot's type.
+    line = format eq "svg" ? 14 / 500.0 : 9 / 252.0
+    note_lines = note eq "" ? 0 : 1 + int(strlen(note) / (0.9 * across))
+    set bmargin at screen line * (0.62 * smaller * tallest + 1.5 + 1.5 * note_lines)
+    unset xlabel
+    if (note_lines > 0) {
+        set label 1 lines_of(note, across) at screen 0.5, (1.4 * note_lines - 0.65) * line center
+    }
 }
-if (!upright && groups * (longest + 2) > 84) {
+if (!upright && groups * (longest + 2) > across) {
     set xtics rotate by 30 right
     # gnuplot makes room at the right; labels need it at the left. All are fractions of the width, of
     # which a character at 30 degrees takes half of the size of the type.

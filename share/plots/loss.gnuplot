@@ -19,7 +19,7 @@ label(i, what) = runs == 1 && of_loss ? what : many || !of_loss ? name[i] : name
 
 if (!keyed || runs == 1 && !of_loss && !means && !smoothed) { unset key }
 set xlabel x_label . (log_x ? ", log scale" : "")
-set ylabel y_label . (log_y ? ", log scale" : "")
+set ylabel along(y_label . (log_y ? ", log scale" : ""))
 if (log_x) {
     set logscale x
     set autoscale xfix

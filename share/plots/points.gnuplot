@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # One value over another, a point per cell. Before this: style.gnuplot, x_label, y_label, log_x,
 # log_y, points, name[], and $points: x, its low and high, y, its low and high.
-set xlabel x_label . (log_x ? ", log scale" : "")
-set ylabel y_label . (log_y ? ", log scale" : "")
+set xlabel lines_of(x_label . (log_x ? ", log scale" : ""), int(0.7 * across)) # beside the key
+set ylabel along(y_label . (log_y ? ", log scale" : ""))
 set offsets graph 0.05, graph 0.05, graph 0.05, graph 0.05
 # Marks of a logarithmic axis: powers of ten; below two decades more, and in a narrow range round
 # numbers.

@@ -36,12 +36,14 @@ if (format eq "eps") \
         font "DejaVu Sans,9" fontscale 0.75 linewidth 0.8 pointscale 0.7
 if (format eq "text") set terminal dumb 80 24 noenhanced
 
-# A long heading has several lines, which end at spaces.
-across = format eq "text" ? 78 : 84
-space_in(s, n) = n < 2 ? across : s[n:n] eq " " ? n : space_in(s, n - 1)
-lines_of(s) = strlen(s) <= across ? s : \
-    s[1:space_in(s, across)] . "\n" . lines_of(s[space_in(s, across) + 1:*])
-heading = lines_of(heading)
+# Characters that fit across the picture: PNG, PDF and EPS have larger type than SVG.
+across = format eq "text" ? 78 : format eq "svg" ? 84 : 66
+# A long heading, or label of an axis, has several lines, which end at spaces.
+space_in(s, n, most) = n < 2 ? most : s[n:n] eq " " ? n : space_in(s, n - 1, most)
+lines_of(s, most) = strlen(s) <= most ? s : \
+    s[1:space_in(s, most, most)] . "\n" . lines_of(s[space_in(s, most, most) + 1:*], most)
+heading = lines_of(heading, across)
+along(s) = format eq "text" ? s : lines_of(s, int(0.62 * across)) # the y axis
 
 # As many digits as numbers have: gnuplot's own format can give two marks one label.
 set format xy "%.10g"

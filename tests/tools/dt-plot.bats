@@ -347,6 +347,37 @@ make_rows() {
     for text in shape-1 shape-40; do places "$T/many.svg" | grep -q " $text$"; done
 }
 
+@test "many long labels leave room for the bars, and keep their beginning and end" {
+    dt-bench matrix -q -o "$T/long" -r 1 -w 0 -a "name=$(seq -s , -f 'a very long name of a thing that was measured with many words %g' 30)" -- \
+        sh -c 'echo "{\"x\":3}"' {name} >/dev/null
+    dt-plot bars -v x "$T/long" --title Heading -o "$T/long.svg"
+    places "$T/long.svg" >"$T/places"
+    cat "$T/places"
+    grep -qE ' a very long name of a thing .*\.\.\..* with many words 30$' "$T/places"
+    bottom=$(awk '$2 == "0" { print int($1) }' "$T/places") heading=$(awk '$2 == "Heading" { print int($1) }' "$T/places")
+    [ "$bottom" -gt 200 ] && [ "$bottom" -lt 300 ] && [ "$heading" -lt 50 ]
+}
+
+@test "a long label of the y axis has several lines, of which nothing is lost" {
+    name=val_loss_common-crawl-2024-quality-filtered-english
+    printf '{"step":%d,"%s":%d}\n' 1 $name 3 2 $name 2 >"$T/run/metrics.jsonl"
+    dt-plot $name "$T/run" -o "$T/a.svg"
+    [ "$(places "$T/a.svg" | cut -d ' ' -f 2- | grep -A2 '^validation loss' | tr -s ' \n' ' ')" = \
+        'validation loss of common-crawl-2024-quality-filtered-english (nats per token) ' ]
+}
+
+@test "titles and labels of PDF, whose type is larger, do not overlap and are not cut" {
+    command -v pdftotext >/dev/null || skip "no pdftotext (poppler-utils)"
+    dt-bench matrix -q -o "$T/six" -r 1 -w 0 -a "name=$(seq -s , -f 'wide-name-%g' 6)" -- sh -c 'echo "{\"x\":3}"' {name} >/dev/null
+    dt-plot bars -v x "$T/six" -o "$T/a.pdf" \
+        --title 'Twenty models of a hundred million words measured with their moments under a window'
+    pdftotext -bbox "$T/a.pdf" "$T/words"
+    cat "$T/words"
+    [ "$(sed -nE 's/.*xMin="([-0-9]+).*>Twenty<.*/\1/p' "$T/words")" -gt 5 ]
+    # upright or tilted, which pdftotext sees as taller than one line
+    sed -nE 's/.*yMin="([0-9.]+)".*yMax="([0-9.]+)">wide-name-1<.*/\1 \2/p' "$T/words" | awk '{ exit !($2 - $1 > 15) }'
+}
+
 @test "the order of the axis does not change the ideal and the efficiency of scaling" {
     for ranks in 1,2,4 4,1,2; do
         dt-bench matrix -q -o "$T/$ranks" -r 1 -w 0 -a ranks=$ranks -v tokens_per_second -- \
