@@ -53,7 +53,7 @@ bool dt_run_metrics_is_validation(const char *member);
  * the other curve is empty. */
 int dt_run_metrics_read_member(struct dt_run_metrics *m, const char *path, const char *member,
                                struct dt_error *err) DT_MUST_CHECK;
-/* The same, but a file without finite values of the member is no error. */
+/* The same, but a file without finite values of the member is not an error. */
 int dt_run_metrics_read_if_any(struct dt_run_metrics *m, const char *path, const char *member,
                                struct dt_error *err) DT_MUST_CHECK;
 void dt_run_metrics_release(struct dt_run_metrics *m);
