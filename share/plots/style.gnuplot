@@ -38,9 +38,10 @@ if (format eq "text") set terminal dumb 80 24 noenhanced
 
 # Characters that fit across the picture: PNG, PDF and EPS have larger type than SVG.
 across = format eq "text" ? 78 : format eq "svg" ? 84 : 66
-# A long heading, or label of an axis, has several lines, which end at spaces.
+# A long heading, or label of an axis, has several lines, which end at spaces; one that no picture
+# has room for is left as it is, since gnuplot's functions call themselves only so often.
 space_in(s, n, most) = n < 2 ? most : s[n:n] eq " " ? n : space_in(s, n - 1, most)
-lines_of(s, most) = strlen(s) <= most ? s : \
+lines_of(s, most) = strlen(s) <= most || strlen(s) > 12 * most ? s : \
     s[1:space_in(s, most, most)] . "\n" . lines_of(s[space_in(s, most, most) + 1:*], most)
 heading = lines_of(heading, across)
 along(s) = format eq "text" ? s : lines_of(s, int(0.62 * across)) # the y axis

@@ -366,6 +366,15 @@ make_rows() {
         'validation loss of common-crawl-2024-quality-filtered-english (nats per token) ' ]
 }
 
+@test "a title of any length is drawn" {
+    printf '{"step":%d,"loss":%d}\n' 1 3 2 2 >"$T/run/metrics.jsonl"
+    for n in 1000 1008 20000; do
+        for word in x 'a ' 'yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy z '; do
+            dt-plot loss "$T/run" -o "$T/a.svg" --title "$(yes "$word" | tr -d '\n' | head -c $n)"
+        done
+    done
+}
+
 @test "titles and labels of PDF, whose type is larger, do not overlap and are not cut" {
     command -v pdftotext >/dev/null || skip "no pdftotext (poppler-utils)"
     dt-bench matrix -q -o "$T/six" -r 1 -w 0 -a "name=$(seq -s , -f 'wide-name-%g' 6)" -- sh -c 'echo "{\"x\":3}"' {name} >/dev/null
