@@ -291,16 +291,30 @@ static void add_data(struct dt_buffer *script, const struct dt_plot *plot, const
     add_bands(script, plot, axis, runs, count);
 }
 
-static void find_range(const struct dt_run_metrics *runs, int count, double *low, double *high)
+/* The range of positions and losses. */
+struct range {
+    double left, right, low, high;
+};
+
+static struct range range_of(const struct dt_plot *plot, const struct axis *axis,
+                             const struct dt_run_metrics *runs, int count)
 {
+    struct range range = {INFINITY, -INFINITY, INFINITY, -INFINITY};
     for (int r = 0; r < count; r++)
         for (int k = 0; k < 2; k++) {
             const struct dt_curve *curve = k == 0 ? &runs[r].train : &runs[r].valid;
             for (size_t i = 0; i < curve->count; i++) {
-                *low = fmin(*low, curve->items[i].loss);
-                *high = fmax(*high, curve->items[i].loss);
+                range.left = fmin(range.left, position(axis, &curve->items[i]));
+                range.right = fmax(range.right, position(axis, &curve->items[i]));
+                range.low = fmin(range.low, curve->items[i].loss);
+                range.high = fmax(range.high, curve->items[i].loss);
             }
         }
+    if (isfinite(plot->floor)) {
+        range.low = fmin(range.low, 0.95 * plot->floor); /* the picture has room below it */
+        range.high = fmax(range.high, plot->floor);
+    }
+    return range;
 }
 
 /* Whether a curve is drawn twice: each point, and the running mean. */
@@ -322,14 +336,15 @@ static void add_settings(struct dt_buffer *script, const struct dt_plot *plot,
                          const struct axis *axis, const struct dt_run_metrics *runs, int count)
 {
     dt_gnuplot_set_string(script, "x_label", axis->label);
-    double lowest = INFINITY, highest = -INFINITY;
-    find_range(runs, count, &lowest, &highest);
+    const struct range range = range_of(plot, axis, runs, count);
     dt_figure_set_label(script, "y_label", plot->member ? plot->member : "loss");
     dt_buffer_printf(script, "of_loss = %d\nlog_x = %d\nlog_y = %d\nruns = %d\nkeyed = %d\n",
                      plot->member == NULL, plot->log_x, plot->log_y, count,
                      count_drawn(runs, count) <= DT_MOST_NAMED);
+    if (plot->log_x)
+        dt_buffer_printf(script, "leftmost = %.9g\nrightmost = %.9g\n", range.left, range.right);
     if (plot->log_y)
-        dt_buffer_printf(script, "lowest = %.9g\nhighest = %.9g\n", lowest, highest);
+        dt_buffer_printf(script, "lowest = %.9g\nhighest = %.9g\n", range.low, range.high);
     const char **names = dt_alloc((size_t)count, sizeof *names);
     for (int r = 0; r < count; r++) {
         names[r] = runs[r].name;

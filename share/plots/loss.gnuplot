@@ -2,7 +2,7 @@
 # Loss curves. dt-plot writes before this style.gnuplot and: x_label, y_label, of_loss,
 # log_x, log_y, runs, keyed, name[1..runs], has_train_I, has_valid_I, is_mean_I, is_smoothed_I,
 # points_I (of training),
-# floor_level (if any), lowest and highest (if log_y), the data blocks $train, $smooth and $valid with a data set per run, and
+# floor_level (if any), leftmost and rightmost (if log_x), lowest and highest (if log_y), the data blocks $train, $smooth and $valid with a data set per run, and
 # $band and $valid_band: x, mean, low, high of those that are means of runs.
 
 has_train(i) = value(sprintf("has_train_%d", i))
@@ -17,12 +17,27 @@ do for [i=1:runs] { means = means || is_mean(i); smoothed = smoothed || is_smoot
 many = runs > 3
 label(i, what) = runs == 1 && of_loss ? what : many || !of_loss ? name[i] : name[i] . ", " . what
 
-if (!keyed || runs == 1 && !of_loss && !means && !smoothed) { unset key }
+has_floor = exists("floor_level")
+if (!keyed || runs == 1 && !of_loss && !means && !smoothed && !has_floor) { unset key }
 set xlabel x_label . (log_x ? ", log scale" : "")
 set ylabel along(y_label . (log_y ? ", log scale" : ""))
 if (log_x) {
     set logscale x
     set autoscale xfix
+    # Below two decades more marks than powers of ten; in a narrow range, round numbers.
+    if (rightmost < 100 * leftmost && rightmost > leftmost) {
+        wanted = (rightmost - leftmost) / 5.0
+        power = 10.0**floor(log10(wanted))
+        apart = wanted >= 5 * power ? 5 * power : wanted >= 2 * power ? 2 * power : power
+        set xtics ()
+        if (rightmost < 3 * leftmost) {
+            do for [k=int(leftmost / apart):int(rightmost / apart) + 1] {
+                set xtics add (sprintf("%.10g", k * apart) k * apart)
+            }
+        } else { do for [e=int(floor(log10(leftmost))):int(ceil(log10(rightmost)))] {
+            do for [m in "1 2 5"] { set xtics add (sprintf("%.10g", m * 10.0**e) m * 10.0**e) }
+        } }
+    }
 } else {
     set xrange [0:*] noextend
     set format x "%.10g"
@@ -49,7 +64,6 @@ if (log_y) {
     } }
 }
 
-has_floor = exists("floor_level")
 level = has_floor ? floor_level : NaN
 floor_name = has_floor ? sprintf("floor %.3f", level) : ""
 train_label(i) = has_train(i) ? label(i, "training") : ""

@@ -366,6 +366,15 @@ make_rows() {
         'validation loss of common-crawl-2024-quality-filtered-english (nats per token) ' ]
 }
 
+@test "logarithmic axes of curves have marks beside a far floor and below a decade, and the floor its name" {
+    for s in {1..8}; do echo "{\"step\":$((s * 150)),\"val_loss_web\":$((600 - s)).5}"; done >"$T/run/metrics.jsonl"
+    dt-plot val_loss_web "$T/run" --log xy --floor 500 -o "$T/a.svg"
+    places "$T/a.svg" >"$T/places"
+    cat "$T/places"
+    for text in 'floor 500.000' run 200 500 1000 520 580; do grep -q " $text$" "$T/places"; done
+    refute grep -q ' 598$' "$T/places"
+}
+
 @test "a title of any length is drawn" {
     printf '{"step":%d,"loss":%d}\n' 1 3 2 2 >"$T/run/metrics.jsonl"
     for n in 1000 1008 20000; do
