@@ -28,9 +28,7 @@ set xtics ()
 upright = groups > 0.29 * across
 fits = int(across / 3) # characters of an upright label
 do for [g=1:groups] {
-    if (strlen(group[g]) > 2 * fits && strstrt(group[g], "%") == 0) {
-        group[g] = group[g][1:fits] . "..." . group[g][strlen(group[g]) - fits + 4:*]
-    }
+    if (strstrt(group[g], "%") == 0) { group[g] = middle_cut(group[g], 2 * fits) }
 }
 longest = 0
 # "A: B" has two lines.

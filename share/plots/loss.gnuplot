@@ -15,7 +15,8 @@ do for [i=1:runs] { means = means || is_mean(i); smoothed = smoothed || is_smoot
 # One run needs no name in the key, since the title has it. For many runs the key would not fit
 # with two entries each: one entry explains the points of all.
 many = runs > 3
-label(i, what) = runs == 1 && of_loss ? what : many || !of_loss ? name[i] : name[i] . ", " . what
+shown(i) = middle_cut(name[i], int(0.6 * across))
+label(i, what) = runs == 1 && of_loss ? what : many || !of_loss ? shown(i) : shown(i) . ", " . what
 
 has_floor = exists("floor_level")
 if (!keyed || runs == 1 && !of_loss && !means && !smoothed && !has_floor) { unset key }

@@ -45,6 +45,10 @@ lines_of(s, most) = strlen(s) <= most || strlen(s) > 12 * most ? s : \
     s[1:space_in(s, most, most)] . "\n" . lines_of(s[space_in(s, most, most) + 1:*], most)
 heading = lines_of(heading, across)
 along(s) = format eq "text" ? s : lines_of(s, int(0.62 * across)) # the y axis
+# A longer text loses its middle: its end may tell it apart.
+half(most) = int((most - 3) / 2)
+middle_cut(s, most) = strlen(s) <= most ? s : \
+    s[1:half(most)] . "..." . s[strlen(s) - half(most) + 1:*]
 
 # As many digits as numbers have: gnuplot's own format can give two marks one label.
 set format xy "%.10g"

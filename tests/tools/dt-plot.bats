@@ -80,7 +80,7 @@ setup() {
 
 @test "titles and names are never commands" {
     cat >"$T/run/metrics.jsonl" <<END
-{"run":"'; system('touch $T/pwned'); '\`touch $T/pwned\`"}
+{"run":"'; system('touch pwned'); '\`touch pwned\`"}
 {"step":1,"loss":2}
 {"step":2,"loss":1}
 END
@@ -91,7 +91,7 @@ END
 set output 'pwned'"
     [ ! -e "$T/pwned" ]
     grep -q "system('touch pwned').' \"\`touch pwned\` set output" "$T/a.svg"
-    grep -q "\`touch $T/pwned\`" "$T/a.svg"
+    grep -q "\`touch pwned\`" "$T/a.svg"
 }
 
 @test "validation alone, training alone and a single point are drawn" {
@@ -353,7 +353,7 @@ make_rows() {
     dt-plot bars -v x "$T/long" --title Heading -o "$T/long.svg"
     places "$T/long.svg" >"$T/places"
     cat "$T/places"
-    grep -qE ' a very long name of a thing .*\.\.\..* with many words 30$' "$T/places"
+    grep -qE ' a very long name of a thin.*\.\.\..* with many words 30$' "$T/places"
     bottom=$(awk '$2 == "0" { print int($1) }' "$T/places") heading=$(awk '$2 == "Heading" { print int($1) }' "$T/places")
     [ "$bottom" -gt 200 ] && [ "$bottom" -lt 300 ] && [ "$heading" -lt 50 ]
 }
@@ -373,6 +373,16 @@ make_rows() {
     cat "$T/places"
     for text in 'floor 500.000' run 200 500 1000 520 580; do grep -q " $text$" "$T/places"; done
     refute grep -q ' 598$' "$T/places"
+}
+
+@test "the key has the beginning and the end of long names" {
+    name=a-model-of-a-hundred-million-parameters-on-many-words-of-the-web-and-books-with-seed
+    for seed in 1 2; do
+        mkdir "$T/$name-$seed"
+        printf '{"step":%d,"loss":%d}\n' 1 3 2 2 >"$T/$name-$seed/metrics.jsonl"
+    done
+    dt-plot loss "$T/$name"-* -o "$T/a.svg"
+    for seed in 1 2; do grep -qE ">a-model-of-.*\.\.\..*-books-with-seed-$seed, training<" "$T/a.svg"; done
 }
 
 @test "a title of any length is drawn" {
