@@ -36,7 +36,7 @@ static const char style[] =
     "@media print { body { max-width: none; margin: 0; font-size: 10pt }\n"
     "  figure, pre, tr { break-inside: avoid } h2 { break-after: avoid }\n"
     "  table { display: table; overflow: visible; font-size: 8pt }\n"
-    "  th, td { padding: 0.2em 0.4em } }\n"
+    "  th, td { padding: 0.2em 0.4em } th.n { white-space: normal } }\n"
     "</style>\n</head>\n<body>\n";
 
 /* Characters that would begin markup. */

@@ -7,6 +7,8 @@
 #include "experiment/statistics.h"
 #include "report/report-internal.h"
 
+#define MOST_COLUMNS 6 /* of values of a configuration */
+
 /* --- values of a run; NAN if it has none --------------------------------------------------- */
 
 static double last_validation(const struct dt_run_metrics *m)
@@ -134,25 +136,59 @@ static void add_mean(struct dt_grid *g, const double *found, size_t count, size_
         dt_grid_printf(g, "%.5g \302\261 %.2g%s", mean, margin, of);
 }
 
+static void add_value_of(struct dt_grid *g, const struct dt_reported *r, int configuration,
+                         const struct value *value)
+{
+    double *found = dt_alloc((size_t)r->count, sizeof *found);
+    add_mean(g, found, collect(r, configuration, value, found),
+             (size_t)r->configurations[configuration].count);
+    free(found);
+}
+
+/* A row for each configuration. */
+static void add_rows(struct dt_grid *g, const struct dt_reported *r, const struct values *values)
+{
+    g->columns = 2 + (int)values->count;
+    dt_grid_add(g, "configuration");
+    dt_grid_add(g, "runs");
+    for (size_t v = 0; v < values->count; v++)
+        dt_grid_add(g, values->items[v].name);
+    for (int c = 0; c < r->configuration_count; c++) {
+        dt_grid_add(g, r->configurations[c].label);
+        dt_grid_printf(g, "%d", r->configurations[c].count);
+        for (size_t v = 0; v < values->count; v++)
+            add_value_of(g, r, c, &values->items[v]);
+    }
+}
+
+/* A column for each configuration. */
+static void add_columns(struct dt_grid *g, const struct dt_reported *r, const struct values *values)
+{
+    g->columns = 1 + r->configuration_count;
+    dt_grid_add(g, "value");
+    for (int c = 0; c < r->configuration_count; c++)
+        dt_grid_add(g, r->configurations[c].label);
+    dt_grid_add(g, "runs");
+    for (int c = 0; c < r->configuration_count; c++)
+        dt_grid_printf(g, "%d", r->configurations[c].count);
+    for (size_t v = 0; v < values->count; v++) {
+        dt_grid_add(g, values->items[v].name);
+        for (int c = 0; c < r->configuration_count; c++)
+            add_value_of(g, r, c, &values->items[v]);
+    }
+}
+
+/* A page has no room for many columns. */
 static void add_means(struct dt_page *page, const struct dt_reported *r,
                       const struct values *values)
 {
-    struct dt_grid g = {.columns = 2 + (int)values->count};
-    double *found = dt_alloc((size_t)r->count, sizeof *found);
-    dt_grid_add(&g, "configuration");
-    dt_grid_add(&g, "runs");
-    for (size_t v = 0; v < values->count; v++)
-        dt_grid_add(&g, values->items[v].name);
-    for (int c = 0; c < r->configuration_count; c++) {
-        dt_grid_add(&g, r->configurations[c].label);
-        dt_grid_printf(&g, "%d", r->configurations[c].count);
-        for (size_t v = 0; v < values->count; v++)
-            add_mean(&g, found, collect(r, c, &values->items[v], found),
-                     (size_t)r->configurations[c].count);
-    }
+    struct dt_grid g = {.columns = 0};
+    if (values->count > MOST_COLUMNS && (size_t)r->configuration_count < values->count)
+        add_columns(&g, r, values);
+    else
+        add_rows(&g, r, values);
     dt_page_table(page, &g);
     dt_grid_release(&g);
-    free(found);
 }
 
 /* --- tests --------------------------------------------------------------------------------- */

@@ -154,7 +154,27 @@ Validation accuracy of ../x (fraction of tokens)." ]
     mkdir run
     printf '{"step":%d,"loss":4,"val_loss_web (%s)":2,"val_(x)":1,"val_note":"text","val_loss_never":null}\n' 1 a 2 b >run/metrics.jsonl
     dt-plot report run >page
-    grep -E '^\| configuration' page | tail -n 1 | grep -qF '| last validation loss of web (a) | last val\_(x) | last validation loss of never | last validation loss of web (b) | tokens per second |'
+    sed -n '/^## Final values/,$s/^| \(last [^|]*[^ |]\) *|.*/\1/p' page | tail -n 4 >names
+    cat names
+    [ "$(cat names)" = 'last validation loss of web (a)
+last val\_(x)
+last validation loss of never
+last validation loss of web (b)' ]
+}
+
+@test "many values are rows, since a page has no room for as many columns" {
+    mkdir a b
+    for run in a b; do
+        printf '{"step":1,"loss":4,"val_loss_1":1,"val_loss_2":2,"val_loss_3":3}\n' >$run/metrics.jsonl
+    done
+    sed -i 's/_3":3/_3":5/' b/metrics.jsonl
+    dt-plot report a b >page
+    grep -qE '^\| value +\| +A: a \| +B: b \|$' page
+    grep -qE '^\| runs +\| +1 \| +1 \|$' page
+    grep -qE '^\| last validation loss of 3 +\| +3 \| +5 \|$' page
+    sed -i 's/,"val_loss_3":[35]//' [ab]/metrics.jsonl
+    dt-plot report a b >page
+    grep -qE '^\| A: a +\| +1 \| +- \| +- \| +4 \| +1 \| +2 \| +- \|$' page
 }
 
 @test "a further validation of no step is an error, as one of the loss is" {
