@@ -280,17 +280,37 @@ static char *note_of_missing(const struct dt_results *r, const char *const *name
                                       bars, dt_plural((uint64_t)bars));
 }
 
+/* Of a stack, a value that no run has leaves the others, which look like a smaller sum. Owned by
+ * the caller; NULL: none. */
+static char *note_of_parts(const struct dt_results *r, const char *const *names, int count)
+{
+    int lacking = 0;
+    for (int cell = 0; cell < r->matrix.cell_count; cell++) {
+        int parts = 0;
+        for (int i = 0; i < count; i++)
+            parts += dt_results_summary(r, cell, names[i]).count > 0;
+        lacking += parts > 0 && parts < count;
+    }
+    return lacking == 0
+               ? NULL
+               : dt_asprintf("%d of %d stacks lack a value", lacking, r->matrix.cell_count);
+}
+
+static char *join_notes(char *first, char *second)
+{
+    if (first == NULL || second == NULL)
+        return first ? first : second;
+    char *both = dt_asprintf("%s; %s", first, second);
+    free(first);
+    free(second);
+    return both;
+}
+
 /* What the bars do not show. Owned by the caller; NULL: nothing. */
 static char *note_of(const struct dt_results *r, const char *const *names, int count)
 {
-    char *edge = count > 1 ? NULL : note_of_edge(r, names[0]),
-         *missing = note_of_missing(r, names, count);
-    if (edge == NULL || missing == NULL)
-        return edge ? edge : missing;
-    char *both = dt_asprintf("%s; %s", edge, missing);
-    free(edge);
-    free(missing);
-    return both;
+    char *note = count > 1 ? note_of_parts(r, names, count) : note_of_edge(r, names[0]);
+    return join_notes(note, note_of_missing(r, names, count));
 }
 
 int dt_plot_bars(const struct dt_chart *chart, const struct dt_results *r, struct dt_buffer *out,

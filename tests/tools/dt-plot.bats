@@ -336,6 +336,14 @@ make_rows() {
     dt-plot bars -v x "$T/some" | head -n 1 | grep -qx x
 }
 
+@test "stacks that lack a value are counted, since they look like a smaller sum" {
+    dt-bench matrix -q -o "$T/parts" -r 2 -w 0 -a a=1,2,3 -- \
+        sh -c 'echo "{\"x\":1$([ {a} = 2 ] || [ {a}{seed} = 11 ] || echo ,\"y\":2)}"' >/dev/null
+    dt-plot bars -v x -v y "$T/parts" | head -n 1 | grep -qx '1 of 3 stacks lack a value; 1 of 5 bars leave out runs that lack the value'
+    dt-plot bars -v x -v y "$T/parts" -o "$T/parts.svg"
+    grep -q '>1 of 3 stacks lack a value; ' "$T/parts.svg"
+}
+
 @test "many bars have upright labels, and a long title several lines, of which nothing is lost" {
     dt-bench matrix -q -o "$T/many" -r 1 -w 0 -a "name=$(seq -s , -f 'shape-%g' 40)" -- sh -c 'echo "{\"x\":1}"' {name} >/dev/null
     title=$(seq -s ' ' -f 'word%g' 20)
