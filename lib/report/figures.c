@@ -93,14 +93,15 @@ static int draw(struct dt_page *page, const struct dt_plot *plot, const struct f
     return rc;
 }
 
-static void add_notes(struct dt_page *page, const struct means *means)
+static void add_notes(struct dt_page *page, const struct figure *figure, const struct means *means)
 {
+    const bool there = means->drawn > 0; /* with its caption above */
     if (means->left_out > 0)
         dt_page_paragraph(page, "%zu steps are not drawn: not above 0, on a logarithmic axis.",
                           means->left_out);
     if (means->absent.size > 0)
-        dt_page_paragraph(page, "Not drawn, since no step has this number in all runs: %s.",
-                          means->absent.data);
+        dt_page_paragraph(page, "%s%sNot drawn, since no step has this number in all runs: %s.",
+                          there ? "" : figure->caption, there ? "" : " ", means->absent.data);
     if (means->drawn > DT_MOST_NAMED)
         dt_page_paragraph(page, "More than %d configurations are drawn without their names.",
                           DT_MOST_NAMED);
@@ -122,7 +123,7 @@ static int add_curve(struct dt_page *page, const struct dt_reported *r,
     int rc =
         means.drawn > 0 ? draw(page, &plot, figure, means.runs, r->configuration_count, err) : 0;
     if (rc == 0)
-        add_notes(page, &means);
+        add_notes(page, figure, &means);
     release_means(&means, r->configuration_count);
     return rc;
 }

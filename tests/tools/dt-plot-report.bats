@@ -148,6 +148,8 @@ Validation accuracy of ../x (fraction of tokens)." ]
     grep -qxF 'Not drawn, since no step has this number in all runs: B: num\_layers=2.' a.md ||
         grep -qxF 'Not drawn, since no step has this number in all runs: B: num_layers=2.' a.md
     grep -q '>A: num_layers=1<' a-validation-1.svg
+    dt-plot report run-2-1 run-2-2 >page
+    grep -qxF 'Validation loss of web (nats per token). Not drawn, since no step has this number in all runs: A: 2 seeds.' page
 }
 
 @test "names of validations keep their parentheses, and only numbers are validations" {
