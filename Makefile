@@ -701,7 +701,7 @@ pictures: all ## draw README's pictures and those of share/results from the data
 	@$B/bin/dt-plot bars $(PICTURES)/speed.jsonl --log y -v 'times as fast' --title 'dt, times as fast as others on the same two cores' -o $(PICTURES)/speed.svg
 	@$B/bin/dt-plot scaling -a ranks $(RESULTS)/scaling.json --title 'scaling of dt-train on two cores' -o $(RESULTS)/scaling.svg
 	@$B/bin/dt-plot points --log x -v bytes_sent -v val_loss $(RESULTS)/compression.json \
-	  --title 'data parallelism that sends less: loss after 1600 steps, medians and quartiles of 6 seeds' -o $(RESULTS)/compression.svg
+	  --title 'two ranks that send less: loss after 1600 steps, medians and quartiles of 6 seeds' -o $(RESULTS)/compression.svg
 	@$B/bin/dt-plot points --log x -v bytes_sent -v val_loss $(RESULTS)/compression-4-ranks.json \
 	  --title 'four ranks: loss after 800 steps, medians and extremes of 3 seeds' -o $(RESULTS)/compression-4-ranks.svg
 	@$B/bin/dt-plot bars -v val_loss $(RESULTS)/sweep-rate.json --title 'learning rates: medians and quartiles of 6 seeds' -o $(RESULTS)/sweep-rate.svg
