@@ -131,14 +131,25 @@ static int need_file(const char *file, const char *directory, struct dt_error *e
     return there < 0 ? there : dt_file_need_regular(file, err);
 }
 
+static bool is_run(const char *path)
+{
+    return strcmp(path, "-") != 0 && dt_file_is_directory(path);
+}
+
+/* Owned by the caller. */
+static char *file_of(const char *path)
+{
+    return is_run(path) ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
+}
+
 /* Members of the two curves; NULL: none. */
 static int read_curves(struct dt_run_metrics *m, const char *path, const char *train,
                        const char *valid, struct dt_error *err)
 {
     memset(m, 0, sizeof *m);
     m->name = name_of(path);
-    bool directory = strcmp(path, "-") != 0 && dt_file_is_directory(path);
-    char *file = directory ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
+    bool directory = is_run(path);
+    char *file = file_of(path);
     struct reading reading = {m, train, valid};
     int rc = directory ? need_file(file, path, err) : 0;
     rc = rc < 0 ? rc : dt_json_lines_read(file, add_line, &reading, err);
@@ -151,15 +162,19 @@ static int read_curves(struct dt_run_metrics *m, const char *path, const char *t
 static int need_points(struct dt_run_metrics *m, const char *path, const char *member,
                        struct dt_error *err)
 {
-    if (m->train.count + m->valid.count > 0)
+    if (!dt_run_metrics_is_empty(m))
         return 0;
-    bool directory = strcmp(path, "-") != 0 && dt_file_is_directory(path);
-    char *file = directory ? dt_path_join(path, "metrics.jsonl") : dt_strdup(path);
+    char *file = file_of(path);
     int rc = dt_fail(err, DT_EFORMAT, "%s: holds no %s%s", file, m->not_finite > 0 ? "finite " : "",
                      member);
     free(file);
     dt_run_metrics_release(m);
     return rc;
+}
+
+bool dt_run_metrics_is_empty(const struct dt_run_metrics *m)
+{
+    return m->train.count + m->valid.count == 0;
 }
 
 bool dt_run_metrics_is_validation(const char *member)

@@ -47,6 +47,7 @@ struct dt_run_metrics {
  * loss is DT_EFORMAT. *m is released after a failure. */
 int dt_run_metrics_read(struct dt_run_metrics *m, const char *path,
                         struct dt_error *err) DT_MUST_CHECK;
+bool dt_run_metrics_is_empty(const struct dt_run_metrics *m); /* without points */
 /* Whether a member of metrics is of a validation: "val_loss", "val_accuracy_NAME", ... */
 bool dt_run_metrics_is_validation(const char *member);
 /* The same for another member: one of a validation is in m->valid, one such as "lr" in m->train;

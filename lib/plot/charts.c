@@ -275,9 +275,9 @@ static char *note_of_missing(const struct dt_results *r, const char *const *name
             bars += found > 0;
             partial += found > 0 && found < dt_results_runs(r, cell);
         }
-    return partial == 0 ? NULL
-                        : dt_asprintf("%d of %d bar%s leave out runs that lack the value", partial,
-                                      bars, dt_plural((uint64_t)bars));
+    return partial == 0
+               ? NULL
+               : dt_asprintf("%d of %d bars leave out runs that lack the value", partial, bars);
 }
 
 /* Of a stack, a value that no run has leaves the others, which look like a smaller sum. Owned by

@@ -328,7 +328,7 @@ static int count_drawn(const struct dt_run_metrics *runs, int count)
 {
     int drawn = 0;
     for (int r = 0; r < count; r++)
-        drawn += runs[r].train.count + runs[r].valid.count > 0;
+        drawn += !dt_run_metrics_is_empty(&runs[r]);
     return drawn;
 }
 

@@ -35,15 +35,10 @@ struct means {
     struct dt_buffer absent; /* names of those that have the number, but no step of all runs */
 };
 
-static bool is_empty(const struct dt_run_metrics *m)
-{
-    return m->train.count + m->valid.count == 0;
-}
-
 static bool have_any(const struct dt_run_metrics *const *runs, int count)
 {
     for (int i = 0; i < count; i++)
-        if (!is_empty(runs[i]))
+        if (!dt_run_metrics_is_empty(runs[i]))
             return true;
     return false;
 }
@@ -63,8 +58,8 @@ static struct means average(const struct dt_reported *r, const struct dt_plot *p
             runs[i] = metrics_of(&r->runs[k->runs[i]], curve);
         hidden = dt_plot_average(plot, runs, k->count, k->label, &means.runs[c], &means.bands[c]);
         means.left_out += hidden;
-        means.drawn += !is_empty(&means.runs[c]);
-        if (is_empty(&means.runs[c]) && hidden == 0 && have_any(runs, k->count))
+        means.drawn += !dt_run_metrics_is_empty(&means.runs[c]);
+        if (dt_run_metrics_is_empty(&means.runs[c]) && hidden == 0 && have_any(runs, k->count))
             dt_buffer_printf(&means.absent, "%s%s", means.absent.size > 0 ? "; " : "", k->label);
     }
     free(runs);

@@ -136,8 +136,8 @@ static void add_mean(struct dt_grid *g, const double *found, size_t count, size_
         dt_grid_printf(g, "%.5g \302\261 %.2g%s", mean, margin, of);
 }
 
-static void add_value_of(struct dt_grid *g, const struct dt_reported *r, int configuration,
-                         const struct value *value)
+static void add_mean_of(struct dt_grid *g, const struct dt_reported *r, int configuration,
+                        const struct value *value)
 {
     double *found = dt_alloc((size_t)r->count, sizeof *found);
     add_mean(g, found, collect(r, configuration, value, found),
@@ -157,7 +157,7 @@ static void add_rows(struct dt_grid *g, const struct dt_reported *r, const struc
         dt_grid_add(g, r->configurations[c].label);
         dt_grid_printf(g, "%d", r->configurations[c].count);
         for (size_t v = 0; v < values->count; v++)
-            add_value_of(g, r, c, &values->items[v]);
+            add_mean_of(g, r, c, &values->items[v]);
     }
 }
 
@@ -174,7 +174,7 @@ static void add_columns(struct dt_grid *g, const struct dt_reported *r, const st
     for (size_t v = 0; v < values->count; v++) {
         dt_grid_add(g, values->items[v].name);
         for (int c = 0; c < r->configuration_count; c++)
-            add_value_of(g, r, c, &values->items[v]);
+            add_mean_of(g, r, c, &values->items[v]);
     }
 }
 
